@@ -54,13 +54,7 @@ static bool make_nodes(struct nxl_client *client, struct endpoints *e)
     /* durable=1: whether a record may begin is found out before it does. */
     bool sole = e->count == 1 && !client->guard && !set->durable;
     client->server_count = e->count;
-    unsigned made = 0;
-    while (made < e->count &&
-           nodes_add(&client->nodes, &e->at[made], sole, clock_now() + made))
-        made++;
-    bool all = made == e->count;
-    endpoints_free(e, made);
-    return all;
+    return nodes_make(&client->nodes, e->at, e->count, sole, clock_now());
 }
 
 /* Makes everything that can fail, in an order that client_destroy() can
@@ -75,7 +69,7 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
         return NXL_E_NOMEM;
     }
     const struct settings *set =
-        &nodes_first(&client->nodes)->server.endpoint.settings;
+        nodes_first(&client->nodes)->server.to.settings;
     client->timeout_ns = ms_to_ns(set->timeout_ms);
     client->max_ttl_ms = (uint32_t)set->max_ttl_ms;
     client->drift_ppm = (uint32_t)set->drift_ppm;
@@ -111,7 +105,7 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
 {
     struct nxl_client *client = calloc(1, sizeof(*client));
     if (!client) {
-        endpoints_free(endpoints, 0);
+        endpoints_free(endpoints);
         text_set(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
     }

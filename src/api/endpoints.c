@@ -20,9 +20,9 @@ static int no_memory(struct text *error)
     return NXL_E_NOMEM;
 }
 
-void endpoints_free(struct endpoints *e, unsigned first)
+void endpoints_free(struct endpoints *e)
 {
-    while (e->count > first) {
+    while (e->count > 0) {
         struct endpoint *last = &e->at[--e->count];
         tls_free(last->tls);
         endpoint_free(last);
@@ -31,7 +31,8 @@ void endpoints_free(struct endpoints *e, unsigned first)
 
 /* ------------------------------------------------------- one for another */
 
-static bool same_address(const struct endpoint *a, const struct endpoint *b)
+static bool same_address(
+    const struct server_address *a, const struct server_address *b)
 {
     if (a->path || b->path)
         return a->path && b->path && strcmp(a->path, b->path) == 0;
@@ -42,12 +43,12 @@ static int check_addresses(const struct endpoints *e, struct text *error)
 {
     for (unsigned i = 1; i < e->count; i++) {
         for (unsigned j = 0; j < i; j++) {
-            if (!same_address(&e->at[i], &e->at[j]))
+            if (!same_address(&e->at[i].address, &e->at[j].address))
                 continue;
             text_clear(error);
             text_addf(
                 error, "URLs %u and %u name the same server, ", j + 1, i + 1);
-            text_add(error, e->at[i].name.data);
+            text_add(error, e->at[i].address.name.data);
             text_add(error, "; each server has one vote");
             return NXL_E_URL;
         }
@@ -202,7 +203,7 @@ static int load_tls(struct endpoints *e, struct text *error)
 static int try_password_files(const struct endpoints *e, struct text *error)
 {
     for (unsigned i = 0; i < e->count; i++) {
-        const char *path = e->at[i].settings.password_file;
+        const char *path = e->at[i].settings.login.password_file;
         char *password = NULL;
         if (path &&
             !secret_file_read(path, "password file", &password, error)) {
@@ -241,7 +242,7 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     if (rc == NXL_OK)
         rc = try_password_files(e, error);
     if (rc != NXL_OK)
-        endpoints_free(e, 0);
+        endpoints_free(e);
     return rc;
 }
 

@@ -25,7 +25,6 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
 int endpoints_split(struct endpoints *e, const char *list,
     const struct settings *defaults, struct text *error);
 
-/* Frees them from number first on: those before it have another owner. */
-void endpoints_free(struct endpoints *e, unsigned first);
+void endpoints_free(struct endpoints *e);
 
 #endif

@@ -306,6 +306,7 @@ bool options_client(const nxl_client_options *options,
             param_set_number(settings, row, (uint64_t)number_in(&o, member));
     }
     if (o.credentials)
-        settings->source = credentials_source(o.credentials, o.credentials_arg);
+        settings->login.source =
+            credentials_source(o.credentials, o.credentials_arg);
     return true;
 }

@@ -68,7 +68,7 @@ static struct text *begin_message(struct query *q)
 {
     struct text *message = &q->message;
     const struct server *s = q->operation.requests[q->server].server;
-    text_set(message, s->endpoint.name.data);
+    text_set(message, s->to.address->name.data);
     text_add(message, ": ");
     return message;
 }

@@ -119,7 +119,7 @@ static void add_connection(const struct server *s, nxl_server_facts *facts)
     if (known.encrypted) {
         snprintf(facts->tls_version, sizeof(facts->tls_version), "%s",
             known.version);
-        facts->tls_verify = (int)s->endpoint.settings.verify;
+        facts->tls_verify = (int)s->to.settings->verify;
     }
     facts->certificate_ends_s = known.ends_s;
     facts->own_certificate_ends_s = known.own_ends_s;
@@ -132,7 +132,7 @@ static void fill(const struct node *n, nxl_server_facts *facts)
     const struct server *s = &n->server;
 
     facts->state = state_of(s);
-    text_copy(&s->endpoint.name, facts->url, sizeof(facts->url));
+    text_copy(&s->to.address->name, facts->url, sizeof(facts->url));
     facts->software = software_of(&s->facts);
     (void)sscanf(s->facts.version, "%9d.%9d.%9d", &facts->version[0],
         &facts->version[1], &facts->version[2]);

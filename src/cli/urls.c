@@ -231,7 +231,7 @@ static bool parse(struct endpoint *endpoint, const char *url)
 {
     struct text error;
 
-    *endpoint = (struct endpoint){.settings.source.ask = ask_later};
+    *endpoint = (struct endpoint){.settings.login.source.ask = ask_later};
     text_clear(&error);
     return url_parse(endpoint, url, &error) == URL_OK;
 }
@@ -283,13 +283,14 @@ bool url_text(const char *url, const char *name, char *out, size_t size)
     if (!parse(&e, url))
         return false;
     const struct settings *s = &e.settings;
-    const char *value = strcmp(name, "user") == 0            ? s->user
-                        : strcmp(name, "password") == 0      ? s->password
-                        : strcmp(name, "password_file") == 0 ? s->password_file
-                        : strcmp(name, "cacert") == 0        ? s->cacert
-                        : strcmp(name, "key") == 0           ? s->key
-                        : strcmp(name, "prefix") == 0        ? s->prefix
-                                                             : NULL;
+    const char *value = strcmp(name, "user") == 0       ? s->login.user
+                        : strcmp(name, "password") == 0 ? s->login.password
+                        : strcmp(name, "password_file") == 0
+                            ? s->login.password_file
+                        : strcmp(name, "cacert") == 0 ? s->cacert
+                        : strcmp(name, "key") == 0    ? s->key
+                        : strcmp(name, "prefix") == 0 ? s->prefix
+                                                      : NULL;
     bool fits = value && strlen(value) < size;
     if (fits)
         memcpy(out, value, strlen(value) + 1);
@@ -303,7 +304,7 @@ const char *url_address(char *out, size_t size, const char *url)
 
     out[0] = '\0';
     if (parse(&e, url)) {
-        text_copy(&e.name, out, size);
+        text_copy(&e.address.name, out, size);
         endpoint_free(&e);
     }
     return out;
@@ -317,7 +318,7 @@ bool url_same_server(const char *one, const char *other)
         return false;
     bool same = parse(&b, other);
     if (same) {
-        same = strcmp(a.name.data, b.name.data) == 0;
+        same = strcmp(a.address.name.data, b.address.name.data) == 0;
         endpoint_free(&b);
     }
     endpoint_free(&a);

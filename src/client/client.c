@@ -20,7 +20,7 @@ void client_read_peers(struct nxl_client *client)
     struct peer *peer = client->peers;
     for (const struct node *n = nodes_first(&client->nodes); n; n = n->next) {
         const struct server *s = &n->server;
-        uint64_t timeout = ms_to_ns(s->endpoint.settings.timeout_ms);
+        uint64_t timeout = ms_to_ns(s->to.settings->timeout_ms);
         peer->link = s->state == SERVER_UP     ? PEER_UP
                      : s->state == SERVER_DOWN ? PEER_DOWN
                                                : PEER_CONNECTING;

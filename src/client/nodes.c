@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "net/tls/tls.h"
+
 void nodes_init(
     struct nodes *nodes, struct nxl_client *client, const struct poller *poller)
 {
@@ -19,8 +21,9 @@ static void share_secrets(struct nodes *nodes, struct server *s)
     s->secrets = &nodes->secrets;
 }
 
-bool nodes_add(struct nodes *nodes, const struct endpoint *endpoint, bool sole,
-    uint64_t seed)
+/* Adds a node, with the next number. False: no memory. */
+static bool add(
+    struct nodes *nodes, const struct target *to, bool sole, uint64_t seed)
 {
     struct node **end = &nodes->first;
     struct node *n = calloc(1, sizeof(*n));
@@ -30,19 +33,44 @@ bool nodes_add(struct nodes *nodes, const struct endpoint *endpoint, bool sole,
         end = &(*end)->next;
     *end = n;
     n->client = nodes->client;
-    server_init(&n->server, endpoint, sole, seed);
+    server_init(&n->server, to, sole, seed);
     share_secrets(nodes, &n->server);
     n->server.spares = &nodes->spares;
     n->connection.kind = SOURCE_SERVER;
     server_set_poller(&n->server, nodes->poller, &n->connection);
     n->messages.kind = SOURCE_MESSAGES;
     n->subscriber = (struct subscriber){.client = nodes->client,
-        .commands = &n->server,
+        .commands = nodes->endpoint_count == 1 ? &n->server : NULL,
         .poller = nodes->poller,
         .secrets = &nodes->secrets,
         .entropy = nodes->entropy,
         .source = &n->messages};
     return true;
+}
+
+static void free_endpoint(struct endpoint *e)
+{
+    tls_free(e->tls);
+    endpoint_free(e);
+}
+
+bool nodes_make(struct nodes *nodes, struct endpoint *list, unsigned count,
+    bool sole, uint64_t seed)
+{
+    nodes->endpoints = calloc(count, sizeof(*list));
+    for (unsigned i = 0; i < count; i++) {
+        if (nodes->endpoints)
+            nodes->endpoints[i] = list[i];
+        else
+            free_endpoint(&list[i]);
+    }
+    nodes->endpoint_count = nodes->endpoints ? count : 0;
+    bool made = nodes->endpoints;
+    for (unsigned i = 0; made && i < count; i++) {
+        struct target to = target_of(&nodes->endpoints[i]);
+        made = add(nodes, &to, sole, seed + i);
+    }
+    return made;
 }
 
 void nodes_free(struct nodes *nodes)
@@ -55,6 +83,10 @@ void nodes_free(struct nodes *nodes)
         free(n);
     }
     cleaners_free(&nodes->spares);
+    while (nodes->endpoint_count > 0)
+        free_endpoint(&nodes->endpoints[--nodes->endpoint_count]);
+    free(nodes->endpoints);
+    nodes->endpoints = NULL;
 }
 
 struct node *nodes_at(const struct nodes *nodes, unsigned index)

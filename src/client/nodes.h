@@ -3,7 +3,7 @@
  * The nodes of a client: each is a server, what is known about the vote of the
  * process there, and the second connection, which listens to its channels.
  *
- * Invariant: a node stays where it is in memory from nodes_add() to
+ * Invariant: a node stays where it is in memory from nodes_make() to
  * nodes_free(), so requests, channels and the poller point to it. Which server
  * has which number in a vote is decided by nodes_at() alone; a request knows
  * its server.
@@ -45,7 +45,9 @@ struct node {
 };
 
 struct nodes {
-    struct node *first; /* in the order of their numbers */
+    struct node *first;         /* in the order of their numbers */
+    struct endpoint *endpoints; /* owned, one a URL; nodes refer to them */
+    unsigned endpoint_count;
     struct nxl_client *client;
     const struct poller *poller; /* the client's, as is the next one */
     struct entropy *entropy;
@@ -57,10 +59,10 @@ struct nodes {
  * before the first is added. */
 void nodes_init(struct nodes *nodes, struct nxl_client *client,
     const struct poller *poller);
-/* Adds a node, with the next number. Takes over the endpoint, unless it returns
- * false: no memory. sole, seed: as server_init(). */
-bool nodes_add(struct nodes *nodes, const struct endpoint *endpoint, bool sole,
-    uint64_t seed);
+/* Makes a node for each endpoint, in that order. Takes the endpoints over in
+ * any case. sole, seed: as server_init(). False: no memory. */
+bool nodes_make(struct nodes *nodes, struct endpoint *list, unsigned count,
+    bool sole, uint64_t seed);
 void nodes_free(struct nodes *nodes);
 
 /* The node that is number index in a vote; there must be one. */

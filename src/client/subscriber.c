@@ -86,7 +86,7 @@ static bool still_refused(const struct channel *c)
 static struct listener *listener_new(struct subscriber *s)
 {
     unsigned char random[16];
-    if (!entropy_take(s->entropy, random, sizeof(random)))
+    if (!s->commands || !entropy_take(s->entropy, random, sizeof(random)))
         return NULL;
     struct listener *l = calloc(1, sizeof(*l));
     if (!l)
@@ -514,7 +514,7 @@ void subscriber_free(struct subscriber *s)
     while (!list_empty(&l->all))
         channel_free(list_entry(l->all.next, struct channel, node));
     index_free(&l->channels);
-    subscription_free(&l->server);
+    server_free(&l->server);
     free(l);
     s->listener = NULL;
 }

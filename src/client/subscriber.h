@@ -48,8 +48,9 @@ struct channel {
 
 struct subscriber {
     struct nxl_client *client;
-    const struct server
-        *commands; /* of the node; its connection for commands */
+    /* Its node's, with the connection for commands. NULL: one of several
+     * servers, whose locks do not wait in line. */
+    const struct server *commands;
     /* Of the client. */
     const struct poller *poller;
     struct secrets *secrets;
@@ -66,8 +67,8 @@ struct subscriber {
 
 /* --------------------------------------------------- for locks that wait */
 
-/* The channel for a key, for one more lock. NULL: out of memory, or the key is
- * too long. */
+/* The channel for a key, for one more lock. NULL: out of memory, the key is too
+ * long, or the client has several servers. */
 struct channel *subscriber_open(struct subscriber *s, struct slice key);
 /* One lock less. Without any, the channel is kept for a while. */
 void channel_close(struct channel *c, uint64_t now);

@@ -84,12 +84,12 @@ void unanswered_explain(const struct operation *op, struct text *t)
 {
     const struct unanswered_round *u = last_of(op);
     const struct server *s = op->requests[0].server;
-    size_t name = s->endpoint.name.len + 2; /* and ": " */
+    size_t name = s->to.address->name.len + 2; /* and ": " */
     struct text last;
     if (!u || t->len < name)
         return;
     text_set(&last, t->data + name);
-    text_set(t, s->endpoint.name.data);
+    text_set(t, s->to.address->name.data);
     text_addf(t, ": the %s got no valid answer (%s) and may have been applied",
         op->name, u->words);
     if (strcmp(last.data, u->words) != 0)
@@ -103,7 +103,7 @@ void unanswered_add(const struct operation *op, struct text *t)
         return;
     int others = __builtin_popcount(u->servers) - 1;
     text_addf(t, "the %s got no valid answer from %s (%s)", op->name,
-        op->requests[u->first].server->endpoint.name.data, u->words);
+        op->requests[u->first].server->to.address->name.data, u->words);
     if (others > 0)
         text_addf(t, " and %d %s", others, others > 1 ? "others" : "other");
     text_add(t, " and may have been applied; ");

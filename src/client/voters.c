@@ -32,7 +32,7 @@ static void add_reason(const struct node *n, uint64_t now, struct text *text)
     ineligible_explain(&v->eligibility, now, text);
     if (v->eligibility.reason == REASON_DUPLICATE) {
         text_add(text, " as ");
-        text_add(text, v->duplicate->server.endpoint.name.data);
+        text_add(text, v->duplicate->server.to.address->name.data);
         text_add(text, ": one vote, not two");
     }
 }
@@ -73,7 +73,7 @@ bool voters_judge(struct node *n, uint64_t now)
         .max_ttl_ms = client->max_ttl_ms,
         .drift_ppm = client->drift_ppm,
         .guard = client->guard,
-        .durable = s->endpoint.settings.durable,
+        .durable = s->to.settings->durable,
     };
     v->judged = s->connections;
     v->duplicate = duplicate_of(n);

@@ -15,8 +15,7 @@ static inline bool voters_matter(const struct node *n, enum verb_kind verb)
 {
     return n->client->server_count > 1 || n->client->guard ||
            eligibility_unfit(&n->voter.eligibility) ||
-           (verb_traits[verb].begins_work &&
-               n->server.endpoint.settings.durable);
+           (verb_traits[verb].begins_work && n->server.to.settings->durable);
 }
 
 /* Is this connection of the server still to be judged? */

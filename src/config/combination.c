@@ -69,8 +69,9 @@ static bool check_verify(
 bool combination_valid(const struct settings *settings, uint64_t given,
     bool tls, struct text *error)
 {
-    if (settings->user && !settings->password && !settings->password_file &&
-        !settings->source.ask) {
+    const struct login_settings *login = &settings->login;
+    if (login->user && !login->password && !login->password_file &&
+        !login->source.ask) {
         text_set(error,
             "the URL has a user without a password; add "
             "password_file=FILE, or write USER:PASSWORD@ before the host (a "

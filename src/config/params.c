@@ -22,71 +22,73 @@
 #define DIGITS_OF(number) #number
 #define DIGITS(number) DIGITS_OF(number)
 
-/* Each row of a parameter of a URL: name (also of the member of struct settings
- * and of that of nxl_client_options, where it has one), placeholder, help,
- * kind, the lowest and highest value (for TEXT, number of bytes), the default,
- * the words of a WORD, and flags. */
+/* Each row of a parameter of a URL: name (also of the member of
+ * nxl_client_options, where it has one), member of struct settings,
+ * placeholder, help, kind, the lowest and highest value (for TEXT, number of
+ * bytes), the default, the words of a WORD, and flags. */
 /* clang-format off */
 #define ROWS(ROW) \
-    ROW(db, "N", "database number", NUMBER, 0, 2147483647, 0, NULL, OWN) \
-    ROW(user, "TEXT", "user to log in as (ACL)", \
+    ROW(db, db, "N", "database number", NUMBER, 0, 2147483647, 0, NULL, OWN) \
+    ROW(user, login.user, "TEXT", "user to log in as (ACL)", \
         TEXT, 1, SECRET_MAX, 0, NULL, OWN) \
-    ROW(password, "TEXT", "password to log in with", \
+    ROW(password, login.password, "TEXT", "password to log in with", \
         TEXT, 1, SECRET_MAX, 0, NULL, OWN) \
-    ROW(password_file, "FILE", \
+    ROW(password_file, login.password_file, "FILE", \
         "its first line is the password; read for each connection", \
         TEXT, 1, PATH_LONG, 0, NULL, OWN) \
-    ROW(timeout_ms, "MS", "bounds input and output of a call", \
+    ROW(timeout_ms, timeout_ms, "MS", "bounds input and output of a call", \
         NUMBER, 10, 600000, 2000, NULL, 0) \
-    ROW(max_ttl_ms, "MS", "longest ttl a lock may ask for", \
+    ROW(max_ttl_ms, max_ttl_ms, "MS", "longest ttl a lock may ask for", \
         NUMBER, 20, 2147483647, 60000, NULL, 0) \
-    ROW(drift_ppm, "PPM", "how far clock rates may differ", \
+    ROW(drift_ppm, drift_ppm, "PPM", "how far clock rates may differ", \
         NUMBER, 1, 500000, 10000, NULL, 0) \
-    ROW(keepalive_s, "S", "idle seconds before a TCP probe", \
+    ROW(keepalive_s, keepalive_s, "S", "idle seconds before a TCP probe", \
         NUMBER, 1, 32767, 15, NULL, OWN) \
-    ROW(prefix, "TEXT", "put in front of every name, at most " \
+    ROW(prefix, prefix, "TEXT", "put in front of every name, at most " \
         DIGITS(PREFIX_LONG) " bytes; default none", \
         TEXT, 1, PREFIX_LONG, 0, NULL, 0) \
-    ROW(scheme, "WORD", \
+    ROW(scheme, scheme, "WORD", \
         "auto, or timestamp: by SETNX and a unix time; default auto", \
         WORD, 0, 1, LOCK_SCHEME_AUTO, schemes, 0) \
-    ROW(interop, "N", \
+    ROW(interop, interop, "N", \
         "1: take over the past unix time of a dead SETNX program; default 0", \
         SWITCH, 0, 1, 0, NULL, 0) \
-    ROW(poll, "BOOL", \
+    ROW(poll, poll, "BOOL", \
         "1: waiters poll; 0: in line, first come first served; default 0", \
         SWITCH, 0, 1, 0, NULL, 0) \
-    ROW(guard_restarts, "WORD", \
+    ROW(guard_restarts, guard_restarts, "WORD", \
         "on: no vote for max_ttl_ms after a restart; off; default if several", \
         WORD, 0, 2, GUARD_RESTARTS_AUTO, guards, 0) \
-    ROW(durable, "BOOL", \
+    ROW(durable, durable, "BOOL", \
         "1: a restart loses nothing (AOF, fsync always); default 0", \
         SWITCH, 0, 1, 0, NULL, OWN) \
-    ROW(cacert, "FILE", \
+    ROW(cacert, cacert, "FILE", \
         "TLS: certificates of the CAs to trust (PEM); default the system's", \
         TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
-    ROW(cacertdir, "DIR", \
+    ROW(cacertdir, cacertdir, "DIR", \
         "TLS: the same, a directory made by openssl rehash", \
         TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
-    ROW(cert, "FILE", \
+    ROW(cert, cert, "FILE", \
         "TLS: client certificate and its chain (PEM); needs key", \
         TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
-    ROW(key, "FILE", "TLS: private key of the client certificate (PEM)", \
+    ROW(key, key, "FILE", "TLS: private key of the client certificate (PEM)", \
         TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
-    ROW(key_password_file, "FILE", \
+    ROW(key_password_file, key_password_file, "FILE", \
         "TLS: its first line is the password of the key", \
         TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
-    ROW(sni, "NAME", \
+    ROW(sni, sni, "NAME", \
         "TLS: server name to send and to verify; default the URL's host", \
         TEXT, 1, 253, 0, NULL, TLS_OWN) \
-    ROW(verify, "WORD", \
+    ROW(verify, verify, "WORD", \
         "TLS: full (default), ca or none; HARM of the two: see nxlock(1)", \
         WORD, 0, 2, TLS_VERIFY_FULL, checks, TLS_OWN) \
-    ROW(tls_min, "VERSION", "TLS: oldest version, 1.2 or 1.3; default 1.2", \
+    ROW(tls_min, tls_min, "VERSION", \
+        "TLS: oldest version, 1.2 or 1.3; default 1.2", \
         WORD, 0, 1, TLS_VERSION_1_2, versions, TLS_OWN) \
-    ROW(tls_ciphers, "LIST", "TLS 1.2: ciphers, as openssl ciphers has them", \
+    ROW(tls_ciphers, tls_ciphers, "LIST", \
+        "TLS 1.2: ciphers, as openssl ciphers has them", \
         TEXT, 1, 1024, 0, NULL, TLS_OWN) \
-    ROW(tls_ciphersuites, "LIST", "TLS 1.3: cipher suites", \
+    ROW(tls_ciphersuites, tls_ciphersuites, "LIST", "TLS 1.3: cipher suites", \
         TEXT, 1, 1024, 0, NULL, TLS_OWN)
 
 /* The help of a number ends with its bounds and its default. */
@@ -96,11 +98,14 @@
 #define HELP_WORD(help, low, high, otherwise) help
 #define HELP_SWITCH(help, low, high, otherwise) help
 
-#define AS_PARAM(name, value, help, kind, low, high, otherwise, words, flags) \
+#define AS_PARAM( \
+    name, member, value, help, kind, low, high, otherwise, words, flags) \
     {#name, value, HELP_##kind(help, low, high, otherwise)},
-#define AS_ROW(name, value, help, kind, low, high, otherwise, words, flags) \
-    {flags, offsetof(struct settings, name)},
-#define AS_LIMIT(name, value, help, kind, low, high, otherwise, words, flags) \
+#define AS_ROW( \
+    name, member, value, help, kind, low, high, otherwise, words, flags) \
+    {flags, offsetof(struct settings, member)},
+#define AS_LIMIT( \
+    name, member, value, help, kind, low, high, otherwise, words, flags) \
     {#name, LIMIT_##kind, low, high, otherwise, words, NULL},
 /* clang-format on */
 

@@ -31,6 +31,15 @@ enum tls_verify {
 };
 enum tls_version { TLS_VERSION_1_2, TLS_VERSION_1_3 };
 
+/* Who logs in, and where the password is from. */
+struct login_settings {
+    char *user;          /* owned; NULL: none */
+    char *password;      /* owned; NULL: none; wiped when freed */
+    char *password_file; /* owned; NULL: none */
+    /* Not of the URL: asked for a server whose URL has no password. */
+    struct login_source source;
+};
+
 /* The members that the rows set. They hold the defaults before parsing. */
 struct settings {
     uint64_t timeout_ms;
@@ -40,9 +49,7 @@ struct settings {
     uint64_t scheme;  /* enum lock_scheme */
     uint64_t interop; /* 0 or 1 */
     uint64_t db;
-    char *user;              /* owned; NULL: none */
-    char *password;          /* owned; NULL: none; wiped when freed */
-    char *password_file;     /* owned; NULL: none */
+    struct login_settings login;
     char *prefix;            /* owned; NULL: none */
     uint64_t poll;           /* 0 or 1: do not wait in line */
     uint64_t guard_restarts; /* enum guard_restarts */
@@ -55,9 +62,6 @@ struct settings {
     char *cert, *key, *key_password_file;
     char *sni; /* the name to send and to verify; NULL: the host */
     char *tls_ciphers, *tls_ciphersuites;
-
-    /* Not of the URL: asked for a server whose URL has no password. */
-    struct login_source source;
 };
 
 struct url_param {

@@ -247,25 +247,25 @@ static enum url_result parse_port(struct parse *p, struct slice in)
             "must be a number from 1 to 65535; a password ends with '@', "
             "and " IN_PASSWORD);
     }
-    p->to->port = (uint16_t)port;
+    p->to->address.port = (uint16_t)port;
     return URL_OK;
 }
 
 static enum url_result parse_host(
     struct parse *p, struct slice in, bool bracket)
 {
-    enum url_result result = decode(p, in, "the host", &p->to->host);
+    enum url_result result = decode(p, in, "the host", &p->to->address.host);
 
     if (result != URL_OK) {
         if (result == URL_MALFORMED && bracket)
             text_add(p->error, ", as in [fe80::1%25eth0]");
         return result;
     }
-    if (bracket && !is_ipv6(p->to->host))
+    if (bracket && !is_ipv6(p->to->address.host))
         return refuse_part(p, in.data, "the host",
             "is not an IPv6 address; write brackets as in "
             "redis://[::1]:6379");
-    if (!bracket && !is_name(p->to->host))
+    if (!bracket && !is_name(p->to->address.host))
         return refuse_part(p, in.data, "the host",
             "must be a name or address of at most 253 letters, digits, "
             "'-', '.' and '_'; " IN_PASSWORD);
@@ -325,8 +325,8 @@ static enum url_result parse_path(struct parse *p, struct slice in)
     if (in.len <= 1)
         return refuse_part(
             p, in.data, "the path", "is empty; write unix:///run/redis.sock");
-    enum url_result result = decode(p, in, "the path", &p->to->path);
-    if (result == URL_OK && strlen(p->to->path) > UNIX_PATH_MAX)
+    enum url_result result = decode(p, in, "the path", &p->to->address.path);
+    if (result == URL_OK && strlen(p->to->address.path) > UNIX_PATH_MAX)
         return refuse_part(p, in.data, "the path",
             "is longer than 107 bytes, the limit for a unix socket");
     return result;
@@ -391,16 +391,18 @@ static enum url_result check_bytes(struct parse *p)
 
 static void set_name(struct endpoint *to, bool local, struct slice scheme)
 {
-    text_clear(&to->name);
-    text_add_foreign(&to->name, scheme);
+    text_clear(&to->address.name);
+    text_add_foreign(&to->address.name, scheme);
     if (local) {
-        text_add_foreign(&to->name, slice_of(to->path));
+        text_add_foreign(&to->address.name, slice_of(to->address.path));
         if (to->settings.db != 0)
-            text_addf(&to->name, "?db=%u", (unsigned)to->settings.db);
+            text_addf(&to->address.name, "?db=%u", (unsigned)to->settings.db);
         return;
     }
-    text_addf(&to->name, strchr(to->host, ':') ? "[%s]:%u/%u" : "%s:%u/%u",
-        to->host, (unsigned)to->port, (unsigned)to->settings.db);
+    text_addf(&to->address.name,
+        strchr(to->address.host, ':') ? "[%s]:%u/%u" : "%s:%u/%u",
+        to->address.host, (unsigned)to->address.port,
+        (unsigned)to->settings.db);
 }
 
 enum url_result url_parse(
@@ -409,10 +411,10 @@ enum url_result url_parse(
     struct parse p = {.to = endpoint, .url = url, .error = error};
     size_t len = 0;
 
-    endpoint->host = NULL;
-    endpoint->path = NULL;
+    endpoint->address.host = NULL;
+    endpoint->address.path = NULL;
     endpoint->tls = NULL;
-    endpoint->port = PORT_DEFAULT;
+    endpoint->address.port = PORT_DEFAULT;
     enum scheme scheme = SCHEME_UNKNOWN;
     enum url_result result = check_bytes(&p);
     if (result == URL_OK)
@@ -432,9 +434,9 @@ enum url_result url_parse(
 
 void endpoint_free(struct endpoint *endpoint)
 {
-    free(endpoint->host);
-    free(endpoint->path);
-    endpoint->host = NULL;
-    endpoint->path = NULL;
+    free(endpoint->address.host);
+    free(endpoint->address.path);
+    endpoint->address.host = NULL;
+    endpoint->address.path = NULL;
     settings_free(&endpoint->settings);
 }

@@ -22,17 +22,41 @@
 
 struct tls;
 
-struct endpoint {
+/* Where a server is. */
+struct server_address {
     char *host; /* owned; name or address without brackets; NULL: unix */
     char *path; /* owned; unix socket; NULL: TCP */
     uint16_t port;
-    unsigned server; /* its number in the client's list; set by the user */
-    bool needs_tls;  /* the scheme says so */
-    struct tls *tls; /* set and freed by the user of url_parse(); NULL: none */
-    struct settings settings;
-    uint64_t given;   /* rows of the table that the URL sets, by bits */
     struct text name; /* for people: scheme, host, port, db; no credentials */
 };
+
+/* What a URL says of one server. A client keeps those of its URLs until its
+ * servers and connections are freed, and these refer to them by struct target.
+ */
+struct endpoint {
+    struct server_address address;
+    struct settings settings; /* the login's too */
+    struct tls *tls; /* set and freed by the user of url_parse(); NULL: none */
+    unsigned server; /* its number in the client's list; set by the user */
+    bool needs_tls;  /* the scheme says so */
+    uint64_t given;  /* rows of the table that the URL sets, by bits */
+};
+
+/* What a server needs of them, each for itself: several servers may share
+ * settings and TLS, and a server's two connections share its target, so what is
+ * at *address may be replaced while neither is being made. Nothing is owned;
+ * everything outlives the server. */
+struct target {
+    const struct server_address *address;
+    const struct settings *settings;
+    struct tls *tls; /* NULL: none */
+    unsigned server;
+};
+
+static inline struct target target_of(const struct endpoint *e)
+{
+    return (struct target){&e->address, &e->settings, e->tls, e->server};
+}
 
 enum url_result { URL_OK, URL_MALFORMED, URL_NO_MEMORY };
 

@@ -127,7 +127,7 @@ static void add_troubles(const struct troubles *about, struct text *t)
                 strcmp(others.data, words.data) != 0)
                 continue;
             text_add(t, j > i ? ", " : "");
-            text_add(t, op->requests[j].server->endpoint.name.data);
+            text_add(t, op->requests[j].server->to.address->name.data);
             told |= 1U << j;
         }
         text_add(t, ": ");
@@ -240,7 +240,7 @@ static void add_failure(const struct report *r, struct text *t)
     const struct operation *op = r->operation;
     const struct server *s = op->requests[0].server;
     enum fault fault = r->fault;
-    text_add(t, s->endpoint.name.data);
+    text_add(t, s->to.address->name.data);
     text_add(t, ": ");
     if (op->notes[0].kind == NOTE_FAULT) {
         text_add(t, note_words(&op->notes[0]));

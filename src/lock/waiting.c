@@ -33,7 +33,7 @@ static bool has_line(const struct node *n, uint64_t now, struct text *why)
     const struct server *s = &n->server;
     if (n->client->server_count > 1)
         text_set(why, "several servers have no line");
-    else if (s->endpoint.settings.poll)
+    else if (s->to.settings->poll)
         text_set(why, "poll=1");
     else
         return strategies_line(&s->dialect, now, why);

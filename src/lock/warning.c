@@ -25,7 +25,7 @@ static void note_weak(struct nxl_client *client)
         if (!strategies_weak(&s->dialect))
             continue;
         text_clear(text);
-        text_addf(text, "%s: it locks with ", s->endpoint.name.data);
+        text_addf(text, "%s: it locks with ", s->to.address->name.data);
         strategies_describe(&s->dialect, text);
         text_add(text, ": see \"Locks by unix times\" in docs/guarantees.md");
         mark_due(client, WARNING_WEAK);
@@ -96,7 +96,7 @@ static void note_records(const struct nxl_lock *lock)
         return;
     struct text *text = &client->warning_text[WARNING_RECORDS];
     text_clear(text);
-    text_addf(text, "%s: %s", s->endpoint.name.data, words.data);
+    text_addf(text, "%s: %s", s->to.address->name.data, words.data);
     mark_due(client, WARNING_RECORDS);
 }
 

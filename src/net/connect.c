@@ -25,8 +25,7 @@ static enum dial_state logged_in(struct server *s, enum login_state state,
     switch (state) {
     case LOGIN_READY:
         return dialled(s,
-            dial_start(
-                &s->dial, &s->endpoint, now, s->connect_end, made, &s->why),
+            dial_start(&s->dial, &s->to, now, s->connect_end, made, &s->why),
             fault);
     case LOGIN_WAIT:
         return DIAL_WAIT;
@@ -51,13 +50,13 @@ enum dial_state connect_step(
 {
     if (!s->login.busy)
         return dialled(
-            s, dial_step(&s->dial, &s->endpoint, now, made, &s->why), fault);
+            s, dial_step(&s->dial, &s->to, now, made, &s->why), fault);
     if (now < s->connect_end)
         return logged_in(s, login_step(&s->login, s->secrets, now, &s->why),
             now, made, fault);
     login_cancel(&s->login);
     text_set(&s->why, "the credentials callback has not returned within ");
-    text_add_duration(&s->why, s->endpoint.settings.timeout_ms, false);
+    text_add_duration(&s->why, s->to.settings->timeout_ms, false);
     *fault = FAULT_CREDENTIALS;
     return DIAL_FAILED;
 }

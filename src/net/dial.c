@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connects to an endpoint: look-up, then connecting and the handshake of the
+ * Connects to a target: look-up, then connecting and the handshake of the
  * transport for one address after the other.
  *
  * Invariant: at most one descriptor is open, and it is d->fd. A socket is
@@ -133,7 +133,7 @@ static enum dial_state step_handshake(struct dial *d, struct transport *made)
 /* Begins the transport's handshake. fd is connected and in no poller; d now
  * owns it. */
 static enum dial_state secure(
-    struct dial *d, const struct endpoint *to, int fd, struct transport *made)
+    struct dial *d, const struct target *to, int fd, struct transport *made)
 {
     struct text words;
     d->fd = -1;
@@ -159,14 +159,14 @@ struct opened {
 /* Opens a socket to the next address that does not fail at once. False: there
  * is none. */
 static bool open_next(
-    struct dial *d, const struct endpoint *to, struct opened *opened)
+    struct dial *d, const struct target *to, struct opened *opened)
 {
     while (d->left) {
         unsigned address = (unsigned)__builtin_ctz(d->left);
         struct text words;
         d->left &= d->left - 1;
         int s = socket_open_tcp(
-            &d->found.list[address], to->settings.keepalive_s, &words);
+            &d->found.list[address], to->settings->keepalive_s, &words);
         enum fault fault = s < 0 ? socket_fault() : FAULT_UNREACHABLE;
         enum socket_state state =
             s < 0 ? SOCKET_FAILED : socket_connected(s, &words);
@@ -181,7 +181,7 @@ static bool open_next(
 }
 
 /* Goes on with that socket. FAILED: it is closed, and the cause noted. */
-static enum dial_state use(struct dial *d, const struct endpoint *to,
+static enum dial_state use(struct dial *d, const struct target *to,
     uint64_t now, const struct opened *opened, struct transport *made)
 {
     struct text words;
@@ -203,7 +203,7 @@ static enum dial_state use(struct dial *d, const struct endpoint *to,
 
 /* Tries the remaining addresses until one connects or does not answer at once;
  * then, while time is left, tries those again that were silent. */
-static enum dial_state try_next(struct dial *d, const struct endpoint *to,
+static enum dial_state try_next(struct dial *d, const struct target *to,
     uint64_t now, struct transport *made, struct text *error)
 {
     do {
@@ -219,7 +219,7 @@ static enum dial_state try_next(struct dial *d, const struct endpoint *to,
     return fail(d, error);
 }
 
-static enum dial_state try_all(struct dial *d, const struct endpoint *to,
+static enum dial_state try_all(struct dial *d, const struct target *to,
     uint64_t now, struct transport *made, struct text *error)
 {
     d->left = (1U << d->found.count) - 1;
@@ -228,7 +228,7 @@ static enum dial_state try_all(struct dial *d, const struct endpoint *to,
 
 /* Begins a look-up, or goes on with that of an earlier attempt. */
 static enum resolve_state look_up(
-    struct dial *d, const struct endpoint *to, bool is_late)
+    struct dial *d, const struct target *to, bool is_late)
 {
     if (d->job) {
         enum resolve_state state = resolve_poll(d->job, &d->found, &d->why);
@@ -236,8 +236,8 @@ static enum resolve_state look_up(
             return state;
         d->job = NULL;
     }
-    return resolve_start(
-        to->host, to->port, &d->found, &d->job, &d->fd, &d->why);
+    return resolve_start(to->address->host, to->address->port, &d->found,
+        &d->job, &d->fd, &d->why);
 }
 
 /* "/run/redis.sock/1", where redis:// would have a database. */
@@ -248,13 +248,13 @@ static bool ends_in_number(const char *path)
     return *last && last[strspn(last, "0123456789")] == '\0';
 }
 
-static enum dial_state start_unix(struct dial *d, const struct endpoint *to,
+static enum dial_state start_unix(struct dial *d, const struct target *to,
     struct transport *made, struct text *error)
 {
-    int fd = socket_open_unix(to->path, error);
+    int fd = socket_open_unix(to->address->path, error);
     if (fd < 0) {
         d->fault = socket_fault();
-        if (ends_in_number(to->path))
+        if (ends_in_number(to->address->path))
             text_add(error, " (write the database as ?db=N after the path)");
         return DIAL_FAILED;
     }
@@ -262,7 +262,7 @@ static enum dial_state start_unix(struct dial *d, const struct endpoint *to,
     return state == DIAL_FAILED ? fail(d, error) : state;
 }
 
-enum dial_state dial_start(struct dial *d, const struct endpoint *to,
+enum dial_state dial_start(struct dial *d, const struct target *to,
     uint64_t now, uint64_t end, struct transport *made, struct text *error)
 {
     bool is_late = now > deadline_after(d->end, FAILURE_LASTS);
@@ -274,7 +274,7 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
         .transport = TRANSPORT_CLOSED,
         .end = end,
         .address_end = NEVER};
-    if (to->path)
+    if (to->address->path)
         return start_unix(d, to, made, error);
     switch (look_up(d, to, is_late)) {
     case RESOLVE_DONE:
@@ -294,7 +294,7 @@ enum dial_state dial_start(struct dial *d, const struct endpoint *to,
     return fail(d, error);
 }
 
-static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
+static enum dial_state step_look_up(struct dial *d, const struct target *to,
     uint64_t now, struct transport *made, struct text *error)
 {
     poller_remove(d->poller, d->fd); /* it may be closed by what follows */
@@ -313,7 +313,7 @@ static enum dial_state step_look_up(struct dial *d, const struct endpoint *to,
 
 /* Goes on with the attempt under way. FAILED: call drop_attempt(). */
 static enum dial_state step_attempt(
-    struct dial *d, const struct endpoint *to, struct transport *made)
+    struct dial *d, const struct target *to, struct transport *made)
 {
     if (d->stage == DIAL_SECURING) {
         poller_remove(d->poller, d->fd); /* what it wants may change */
@@ -377,7 +377,7 @@ static enum dial_state time_out(
  * once, it also gets theirs; else it is tried again after them, if time is
  * left.
  */
-static enum dial_state end_share(struct dial *d, const struct endpoint *to,
+static enum dial_state end_share(struct dial *d, const struct target *to,
     uint64_t now, struct transport *made, struct text *error)
 {
     struct opened opened;
@@ -392,11 +392,11 @@ static enum dial_state end_share(struct dial *d, const struct endpoint *to,
     return state == DIAL_FAILED ? try_next(d, to, now, made, error) : state;
 }
 
-enum dial_state dial_step(struct dial *d, const struct endpoint *to,
-    uint64_t now, struct transport *made, struct text *error)
+enum dial_state dial_step(struct dial *d, const struct target *to, uint64_t now,
+    struct transport *made, struct text *error)
 {
     if (now >= d->end)
-        return time_out(d, to->settings.timeout_ms, error);
+        return time_out(d, to->settings->timeout_ms, error);
     if (d->stage == DIAL_LOOKING_UP)
         return step_look_up(d, to, now, made, error);
     enum dial_state state = step_attempt(d, to, made);

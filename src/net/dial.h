@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connects to an endpoint: looks up the name, then tries its addresses in turn,
+ * Connects to a target: looks up the name, then tries its addresses in turn,
  * each for its share of the time, handshake of the transport included. Time
  * that the other addresses do not need is given back to those that were silent.
  * A look-up that takes longer than an attempt is kept for the next attempt, so
@@ -38,14 +38,14 @@ struct dial {
 
 enum dial_state { DIAL_CONNECTED, DIAL_WAIT, DIAL_FAILED };
 
-/* Begins an attempt, always to the same endpoint, which must be done by end.
+/* Begins an attempt, always to the same target, which must be done by end.
  * CONNECTED: the caller owns *made. FAILED: d->fault and *error say why, and
  * the dial is idle again. */
-enum dial_state dial_start(struct dial *d, const struct endpoint *to,
+enum dial_state dial_start(struct dial *d, const struct target *to,
     uint64_t now, uint64_t end, struct transport *made, struct text *error);
 /* Call it when the descriptor is ready or dial_deadline() has come. */
-enum dial_state dial_step(struct dial *d, const struct endpoint *to,
-    uint64_t now, struct transport *made, struct text *error);
+enum dial_state dial_step(struct dial *d, const struct target *to, uint64_t now,
+    struct transport *made, struct text *error);
 /* Gives up this attempt, but keeps a look-up; harmless when idle. */
 void dial_cancel(struct dial *d);
 /* Frees everything; gives up a look-up too. */

@@ -71,7 +71,7 @@ static bool replace(struct login *l, char *user, char *password)
 }
 
 void login_init(
-    struct login *l, const struct settings *settings, unsigned server)
+    struct login *l, const struct login_settings *settings, unsigned server)
 {
     *l = (struct login){.settings = settings, .server = server};
     if (!settings->password)
@@ -103,7 +103,7 @@ void login_close_in_child(struct login *l)
 
 bool login_is_sent(const struct login *l)
 {
-    const struct settings *set = l->settings;
+    const struct login_settings *set = l->settings;
     return set->password || set->password_file || set->source.ask;
 }
 
@@ -145,7 +145,7 @@ static enum login_state take(struct login *l, const char *user, char *password,
 static enum login_state read_file(
     struct login *l, uint64_t now, struct text *error)
 {
-    const struct settings *set = l->settings;
+    const struct login_settings *set = l->settings;
     char *password = NULL;
 
     if (!secret_file_read(
@@ -264,7 +264,7 @@ static enum login_state ask(struct login *l, const struct secrets *secrets,
 enum login_state login_start(struct login *l, const struct secrets *secrets,
     uint64_t now, struct text *error)
 {
-    const struct settings *set = l->settings;
+    const struct login_settings *set = l->settings;
 
     if (set->password || !login_is_sent(l))
         return LOGIN_READY;

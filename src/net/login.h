@@ -16,9 +16,9 @@
 #include "net/poller.h"
 
 struct login {
-    const struct settings *settings; /* of the server's URL */
-    unsigned server;                 /* its number, for the callback */
-    const struct poller *poller;     /* outlives every start */
+    const struct login_settings *settings; /* of the server's URL */
+    unsigned server;                       /* its number, for the callback */
+    const struct poller *poller;           /* outlives every start */
     struct source *source;
     /* In use: data NULL if there is none. Valid until the next start. */
     struct slice user, password;
@@ -35,7 +35,7 @@ enum login_state { LOGIN_READY, LOGIN_WAIT, LOGIN_FAILED };
 
 /* settings must outlive it. */
 void login_init(
-    struct login *l, const struct settings *settings, unsigned server);
+    struct login *l, const struct login_settings *settings, unsigned server);
 /* Frees everything. A callback under way goes on: see login_detach(). */
 void login_free(struct login *l);
 /* In a fork()ed child: only closes the descriptor. */

@@ -108,8 +108,8 @@ static bool hangs(const struct server *s, uint64_t now)
     const struct slots *slots = &s->conn.slots;
     if (s->conn.dropped < SERVER_DROPPED_FEW)
         return false;
-    uint64_t patience = earlier(ms_to_ns(SERVER_PATIENCE_MS),
-        ms_to_ns(s->endpoint.settings.timeout_ms));
+    uint64_t patience = earlier(
+        ms_to_ns(SERVER_PATIENCE_MS), ms_to_ns(s->to.settings->timeout_ms));
     return s->conn.dropped >= SERVER_DROPPED_MOST ||
            now >= deadline_after(slots_at(slots, 0)->sent_at, patience);
 }

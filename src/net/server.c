@@ -132,7 +132,7 @@ static void connect_now(struct server *s, uint64_t now)
         s->tried_at = now;
     s->trying = true;
     s->connect_by = NEVER;
-    s->connect_end = deadline_after_ms(now, s->endpoint.settings.timeout_ms);
+    s->connect_end = deadline_after_ms(now, s->to.settings->timeout_ms);
     enum dial_state state = connect_start(s, now, &made, &fault);
     dialled(s, state, &made, fault, now);
 }
@@ -186,7 +186,7 @@ static void format_due(struct server *s, uint64_t now)
      * one would do with them is unknown. Cleanups come first, and wait for the
      * end of the handshake. */
     bool eager = s->plain && s->known && !s->facts.cluster && !s->listens &&
-                 !s->endpoint.settings.cert && list_empty(&s->cleaners);
+                 !s->to.settings->cert && list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
 }
@@ -233,8 +233,8 @@ static uint64_t oldest_sent(const struct server *s)
 
 static uint64_t stale_at(const struct server *s)
 {
-    uint64_t patience = later(ms_to_ns(SERVER_STALE_MS),
-        2 * ms_to_ns(s->endpoint.settings.timeout_ms));
+    uint64_t patience = later(
+        ms_to_ns(SERVER_STALE_MS), 2 * ms_to_ns(s->to.settings->timeout_ms));
     return deadline_after(oldest_sent(s), patience);
 }
 

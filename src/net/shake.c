@@ -85,5 +85,5 @@ void shake_explain_close(struct server *s)
     text_addf(&s->why,
         " before it answered CLIENT or INFO (%sa proxy for commands with keys "
         "only is not supported)",
-        s->endpoint.tls ? "" : "a TLS port? write rediss://; ");
+        s->to.tls ? "" : "a TLS port? write rediss://; ");
 }

@@ -12,19 +12,19 @@
 #define RECONNECT_MOST (500 * NS_PER_MS)
 
 void server_init(
-    struct server *s, const struct endpoint *endpoint, bool sole, uint64_t seed)
+    struct server *s, const struct target *to, bool sole, uint64_t seed)
 {
-    *s = (struct server){.endpoint = *endpoint};
-    const struct settings *set = &s->endpoint.settings;
+    *s = (struct server){.to = *to};
+    const struct settings *set = to->settings;
     s->who.db = (unsigned)set->db;
-    login_init(&s->login, set, endpoint->server);
+    login_init(&s->login, &set->login, to->server);
     s->dialect.ttl_in_values = set->scheme == LOCK_SCHEME_TIMESTAMP;
     s->dialect.interop = set->interop != 0;
     s->dialect.max_ttl_ms = (uint32_t)set->max_ttl_ms;
     s->plain = sole && handshake_is_plain(&s->who) && !login_is_sent(&s->login);
     s->who.needs_info = !sole;
     s->conn.transport = TRANSPORT_CLOSED;
-    s->dial.kind = endpoint->tls ? &transport_tls : &transport_plain;
+    s->dial.kind = to->tls ? &transport_tls : &transport_plain;
     s->dial.fd = -1;
     s->connect_by = NEVER;
     list_init(&s->waiting);
@@ -60,19 +60,12 @@ struct job *server_stop(struct server *s)
     return callback;
 }
 
-void server_free_parts(struct server *s)
+void server_free(struct server *s)
 {
     dial_free(&s->dial);
     conn_free(&s->conn);
     login_free(&s->login);
     cleaners_free(&s->cleaners);
-}
-
-void server_free(struct server *s)
-{
-    server_free_parts(s);
-    tls_free(s->endpoint.tls);
-    endpoint_free(&s->endpoint);
 }
 
 void request_fail(

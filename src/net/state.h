@@ -57,7 +57,7 @@ struct completion {
 };
 
 struct server {
-    struct endpoint endpoint;
+    struct target to; /* where it is, and how to talk to it */
     struct credentials who;
     const struct secrets *secrets; /* of the whole client; NULL: none */
     bool listens;                  /* to channels: see subscription.h */
@@ -101,10 +101,10 @@ struct server {
     enum fault why_fault; /* DOWN: its class */
 };
 
-/* Takes over endpoint. sole: it is the only server and needs no vote, so INFO
- * is not needed; see server.plain. */
-void server_init(struct server *s, const struct endpoint *endpoint, bool sole,
-    uint64_t seed);
+/* sole: it is the only server and needs no vote, so INFO is not needed; see
+ * server.plain. */
+void server_init(
+    struct server *s, const struct target *to, bool sole, uint64_t seed);
 /* Call it before any use: from then on its descriptors are in poller, as
  * source. */
 void server_set_poller(
@@ -115,8 +115,6 @@ void server_set_poller(
 struct job *server_stop(struct server *s);
 /* Closes and frees; sends no command. */
 void server_free(struct server *s);
-/* The same without the endpoint. */
-void server_free_parts(struct server *s);
 /* In a fork()ed child: closes the descriptors and leaves the rest alone. */
 void server_close_in_child(struct server *s);
 

@@ -10,16 +10,11 @@
 void subscription_init(
     struct server *s, const struct server *like, uint64_t seed)
 {
-    server_init(s, &like->endpoint, true, seed);
+    server_init(s, &like->to, true, seed);
     s->listens = true;
     s->who.brief = true;
     s->secrets = like->secrets;
     s->spares = like->spares;
-}
-
-void subscription_free(struct server *s)
-{
-    server_free_parts(s); /* not the endpoint, which is borrowed */
 }
 
 static bool is_text(const struct reply *reply, struct slice text)

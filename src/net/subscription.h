@@ -13,11 +13,9 @@
 #include "net/state.h"
 
 /* Initialises s to listen at the same server as `like`, with a login of its
- * own. Both must outlive s, which borrows the endpoint of `like`. */
+ * own. `like` must outlive s. */
 void subscription_init(
     struct server *s, const struct server *like, uint64_t seed);
-/* In place of server_free(). */
-void subscription_free(struct server *s);
 
 /* Is the reply a message for s, which listens to channels? Then it becomes the
  * completion *c. Any other push is not expected: it will be taken for the reply

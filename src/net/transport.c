@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 bool transport_open(struct transport *t, const struct transport_kind *kind,
-    int fd, const struct endpoint *to, struct text *error)
+    int fd, const struct target *to, struct text *error)
 {
     *t = (struct transport){.kind = kind, .fd = fd};
     if (!kind->open || kind->open(t, to, error))

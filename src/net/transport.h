@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "model/fault.h"
 
-struct endpoint;
+struct target;
 struct transport_kind;
 
 struct transport {
@@ -73,10 +73,10 @@ struct transport_facts {
 };
 
 struct transport_kind {
-    /* Creates t->own, for a connection to that endpoint. False: with *error,
+    /* Creates t->own, for a connection to that target. False: with *error,
      * and nothing to close. NULL: there is nothing to create. */
     bool (*open)(
-        struct transport *t, const struct endpoint *to, struct text *error);
+        struct transport *t, const struct target *to, struct text *error);
     /* Goes on with the handshake before the first byte. NULL: there is none. */
     enum transport_step (*handshake)(struct transport *t, struct text *error);
     /* send and receive return the number of bytes, 0 for "not now", or -1 for a
@@ -103,7 +103,7 @@ ssize_t plain_receive(struct transport *t, void *bytes, size_t room);
 /* Opens a transport on a connected descriptor, which it takes over. False: with
  * *error and t->fault, and fd is closed. */
 bool transport_open(struct transport *t, const struct transport_kind *kind,
-    int fd, const struct endpoint *to, struct text *error);
+    int fd, const struct target *to, struct text *error);
 
 /* Call it before anything is sent, and again whenever the descriptor is ready
  * for what it wants, until it no longer returns WAITS. FAILED: with *error. */

@@ -66,7 +66,9 @@ STAMPS_PUBLIC = {"NXL_SCHEME_TIMESTAMP", "LOCK_SCHEME_TIMESTAMP"}
 HASH_FILE = "src/cli/fingerprint.c"
 TLS_FOLDER = "src/net/tls/"
 TLS_HEADER = "net/tls/tls.h"
-TLS_USERS = {"src/api/endpoints.c", "src/net/state.c"}
+TLS_USERS = {
+    "src/api/endpoints.c", "src/client/nodes.c", "src/net/state.c",
+}
 
 # A request knows its server. Where the nodes of a client are, and which one has
 # which number in a vote, is the business of these files.

@@ -48,7 +48,8 @@
 struct play {
     struct tls_peer peer;
     struct transport t;
-    struct endpoint to;
+    struct endpoint of;
+    struct target to;
     int version, far;
     bool small, small_records, ready;
     bool cut;   /* the stream has an end */
@@ -138,7 +139,7 @@ static void check_held(const struct play *p)
 
 static void check_ready(const struct play *p)
 {
-    uint64_t verify = p->to.settings.verify;
+    uint64_t verify = p->of.settings.verify;
 
     CHECK(p->who == PEER_GOOD || verify == TLS_VERIFY_NONE ||
           (p->who == PEER_OTHER_HOST && verify == TLS_VERIFY_CA));
@@ -437,9 +438,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .version = data[0] == '2' ? TLS1_2_VERSION : TLS1_3_VERSION,
         .small = data[2] == 's',
         .small_records = data[0] == '4',
-        .to = {.host = "localhost",
+        .of = {.address.host = "localhost",
             .settings = {.verify = verify},
             .tls = tls_of(verify)}};
+    p.to = target_of(&p.of);
     connect_to(&p, PEER_GOOD);
     size -= 3;
     play_all(&p, data + 3, size < SCRIPT_MOST ? size : SCRIPT_MOST);

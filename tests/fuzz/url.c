@@ -57,24 +57,25 @@ static void check_endpoint(const struct endpoint *e)
 {
     const struct settings *set = &e->settings;
 
-    CHECK((!e->host) != (!e->path));
-    if (e->host) {
-        CHECK(length_is(e->host, 1, 253));
-        CHECK(strspn(e->host, NAME_BYTES ":%") == strlen(e->host));
-        CHECK(e->port >= 1);
+    CHECK((!e->address.host) != (!e->address.path));
+    if (e->address.host) {
+        CHECK(length_is(e->address.host, 1, 253));
+        CHECK(strspn(e->address.host, NAME_BYTES ":%") ==
+              strlen(e->address.host));
+        CHECK(e->address.port >= 1);
     } else {
-        CHECK(e->path[0] == '/' && length_is(e->path, 2, 107));
+        CHECK(e->address.path[0] == '/' && length_is(e->address.path, 2, 107));
     }
     CHECK(between(set->timeout_ms, 10, 600000));
     CHECK(between(set->max_ttl_ms, 20, INT32_MAX));
     CHECK(between(set->drift_ppm, 1, 500000));
     CHECK(between(set->keepalive_s, 1, 32767));
     CHECK(set->db <= INT32_MAX);
-    CHECK(length_is(set->user, 1, 8192));
-    CHECK(length_is(set->password, 1, 8192));
+    CHECK(length_is(set->login.user, 1, 8192));
+    CHECK(length_is(set->login.password, 1, 8192));
     CHECK(length_is(set->prefix, 1, 1024));
-    CHECK(!set->user || set->password);
-    check_text(&e->name);
+    CHECK(!set->login.user || set->login.password);
+    check_text(&e->address.name);
 }
 
 /* All but the password. */
@@ -82,14 +83,16 @@ static void check_same(const struct endpoint *a, const struct endpoint *b)
 {
     const struct settings *x = &a->settings, *y = &b->settings;
 
-    CHECK(fuzz_same(a->host, b->host) && fuzz_same(a->path, b->path));
-    CHECK(a->path || a->port == b->port);
-    CHECK(fuzz_same(a->name.data, b->name.data));
+    CHECK(fuzz_same(a->address.host, b->address.host) &&
+          fuzz_same(a->address.path, b->address.path));
+    CHECK(a->address.path || a->address.port == b->address.port);
+    CHECK(fuzz_same(a->address.name.data, b->address.name.data));
     CHECK(x->timeout_ms == y->timeout_ms && x->max_ttl_ms == y->max_ttl_ms);
     CHECK(x->drift_ppm == y->drift_ppm && x->keepalive_s == y->keepalive_s);
     CHECK(x->db == y->db);
-    CHECK(fuzz_same(x->user, y->user) && fuzz_same(x->prefix, y->prefix));
-    CHECK((!x->password) == (!y->password));
+    CHECK(fuzz_same(x->login.user, y->login.user) &&
+          fuzz_same(x->prefix, y->prefix));
+    CHECK((!x->login.password) == (!y->login.password));
 }
 
 /* ------------------------------------------------------- written once more */
@@ -108,22 +111,23 @@ static void write_encoded(FILE *out, const char *text, const char *also)
 static void write_url(FILE *out, const struct endpoint *e)
 {
     const struct settings *set = &e->settings;
-    const char *rest = strstr(e->name.data, "://") + 3;
+    const char *rest = strstr(e->address.name.data, "://") + 3;
 
-    fprintf(out, "%.*s", (int)(rest - e->name.data), e->name.data);
-    if (set->password) {
-        write_encoded(out, set->user ? set->user : "", "");
+    fprintf(
+        out, "%.*s", (int)(rest - e->address.name.data), e->address.name.data);
+    if (set->login.password) {
+        write_encoded(out, set->login.user ? set->login.user : "", "");
         fputc(':', out);
-        write_encoded(out, set->password, "");
+        write_encoded(out, set->login.password, "");
         fputc('@', out);
     }
-    if (e->path) {
-        write_encoded(out, e->path, "/");
+    if (e->address.path) {
+        write_encoded(out, e->address.path, "/");
     } else {
-        bool bracket = strchr(e->host, ':') != NULL;
+        bool bracket = strchr(e->address.host, ':') != NULL;
         fputs(bracket ? "[" : "", out);
-        write_encoded(out, e->host, ":");
-        fprintf(out, "%s:%u", bracket ? "]" : "", (unsigned)e->port);
+        write_encoded(out, e->address.host, ":");
+        fprintf(out, "%s:%u", bracket ? "]" : "", (unsigned)e->address.port);
     }
     fprintf(out, "?db=%llu&timeout_ms=%llu&max_ttl_ms=%llu&drift_ppm=%llu",
         (unsigned long long)set->db, (unsigned long long)set->timeout_ms,
@@ -151,16 +155,18 @@ static void check_again(const struct endpoint *e)
     if (strlen(text) <= URL_LONGEST) {
         CHECK(parse(&again, text, &error) == NXL_OK);
         check_same(e, &again);
-        CHECK(fuzz_same(e->settings.password, again.settings.password));
+        CHECK(fuzz_same(
+            e->settings.login.password, again.settings.login.password));
         endpoint_free(&again);
     }
-    const char *place = e->host ? e->host : e->path;
+    const char *place = e->address.host ? e->address.host : e->address.path;
     if (strspn(place, NAME_BYTES ":/") == strlen(place)) {
-        CHECK(parse(&again, e->name.data, &error) == NXL_OK);
-        CHECK(fuzz_same(e->host, again.host) && fuzz_same(e->path, again.path));
+        CHECK(parse(&again, e->address.name.data, &error) == NXL_OK);
+        CHECK(fuzz_same(e->address.host, again.address.host) &&
+              fuzz_same(e->address.path, again.address.path));
         CHECK(e->settings.db == again.settings.db);
-        CHECK(e->path || e->port == again.port);
-        CHECK(fuzz_same(e->name.data, again.name.data));
+        CHECK(e->address.path || e->address.port == again.address.port);
+        CHECK(fuzz_same(e->address.name.data, again.address.name.data));
         endpoint_free(&again);
     }
 }
@@ -273,7 +279,7 @@ static void check_describe(nxl_client *client, const struct endpoint *e)
 
     CHECK(len < sizeof(whole) && strlen(whole) == len);
     CHECK(fuzz_printable(whole));
-    CHECK(strncmp(whole, e->name.data, e->name.len) == 0);
+    CHECK(strncmp(whole, e->address.name.data, e->address.name.len) == 0);
     CHECK(nxl_client_describe(client, part, sizeof(part)) == len);
     CHECK(strlen(part) == sizeof(part) - 1 && !strncmp(part, whole, 6));
     CHECK(nxl_client_describe(client, NULL, 0) == len);

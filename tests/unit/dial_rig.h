@@ -58,7 +58,8 @@ int __wrap_getaddrinfo(const char *host, const char *service,
 }
 
 static struct dial dial;
-static struct endpoint to;
+static struct endpoint url_of_it;
+static struct target to;
 static struct text error;
 static struct transport made;
 
@@ -72,9 +73,11 @@ static inline void aim(const char *format, ...)
     va_start(args, format);
     vsnprintf(url, sizeof(url), format, args);
     va_end(args);
-    endpoint_free(&to);
-    to = (struct endpoint){.settings = {.timeout_ms = 2000, .keepalive_s = 15}};
-    assert_int_equal(url_parse(&to, url, &error), URL_OK);
+    endpoint_free(&url_of_it);
+    url_of_it =
+        (struct endpoint){.settings = {.timeout_ms = 2000, .keepalive_s = 15}};
+    assert_int_equal(url_parse(&url_of_it, url, &error), URL_OK);
+    to = target_of(&url_of_it);
     text_clear(&error);
 }
 
@@ -91,8 +94,8 @@ static inline int tear_down(void **state)
 {
     (void)state;
     dial_free(&dial);
-    endpoint_free(&to);
-    to = (struct endpoint){0};
+    endpoint_free(&url_of_it);
+    url_of_it = (struct endpoint){0};
     return 0;
 }
 

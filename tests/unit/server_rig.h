@@ -25,6 +25,7 @@
 struct rig {
     struct server s;
     struct list spares;
+    struct endpoint endpoint;
     uint64_t now;
     char dir[LOCAL_PATH], path[LOCAL_PATH];
     int listener, peer;
@@ -53,20 +54,21 @@ static inline void rig_unlisten(void)
 /* With URL parameters, or "". */
 static inline void rig_init(const char *parameters, bool sole)
 {
-    struct endpoint e = {
-        .settings = {
-            .timeout_ms = 500, .max_ttl_ms = 60000, .keepalive_s = 15}};
     struct text error;
     char url[512];
     memset(&rig, 0, sizeof(rig));
+    rig.endpoint = (struct endpoint){
+        .settings = {
+            .timeout_ms = 500, .max_ttl_ms = 60000, .keepalive_s = 15}};
     rig.now = RIG_START;
     rig.peer = -1;
     local_dir_make(rig.dir);
     local_path(rig.path, rig.dir, "s");
     rig_listen();
     snprintf(url, sizeof(url), "unix://%s%s", rig.path, parameters);
-    assert_int_equal(url_parse(&e, url, &error), URL_OK);
-    server_init(&rig.s, &e, sole, 42);
+    assert_int_equal(url_parse(&rig.endpoint, url, &error), URL_OK);
+    struct target to = target_of(&rig.endpoint);
+    server_init(&rig.s, &to, sole, 42);
     list_init(&rig.spares);
     rig.s.spares = &rig.spares;
     for (unsigned i = 0; i < RIG_REQUESTS; i++) {
@@ -103,6 +105,7 @@ static inline int rig_tear_down(void **state)
     for (unsigned i = 0; i < RIG_REQUESTS; i++)
         request_free(&rig.request[i]);
     cleaners_free(&rig.spares);
+    endpoint_free(&rig.endpoint);
     rig_hang_up();
     if (rig.listener >= 0)
         close(rig.listener);

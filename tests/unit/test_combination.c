@@ -87,12 +87,12 @@ static bool gives(const struct login_source *source, unsigned server,
 static void a_callback_may_have_the_password(void **state)
 {
     struct endpoint endpoint = {
-        .settings = {.timeout_ms = 2000, .source = {.ask = gives}}};
+        .settings = {.timeout_ms = 2000, .login.source = {.ask = gives}}};
     struct text error = {0};
 
     (void)state;
     assert_int_equal(url_parse(&endpoint, "redis://joe@h", &error), URL_OK);
-    assert_string_equal(endpoint.settings.user, "joe");
+    assert_string_equal(endpoint.settings.login.user, "joe");
     endpoint_free(&endpoint);
 }
 

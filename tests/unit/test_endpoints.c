@@ -60,8 +60,8 @@ static void divides_before_a_scheme(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(split(rows[i].list), NXL_OK);
         assert_int_equal(e.count, rows[i].count);
-        assert_string_equal(e.at[e.count - 1].name.data, rows[i].last);
-        endpoints_free(&e, 0);
+        assert_string_equal(e.at[e.count - 1].address.name.data, rows[i].last);
+        endpoints_free(&e);
     }
 }
 
@@ -76,7 +76,7 @@ static void fifteen_at_most(void **state)
         if (i <= 15) {
             assert_int_equal(split(list), NXL_OK);
             assert_int_equal(e.count, i);
-            endpoints_free(&e, 0);
+            endpoints_free(&e);
         } else {
             refused(list, NXL_E_URL, "servers in the URL; use at most 15");
         }
@@ -150,7 +150,7 @@ static void an_address_is_named_once(void **state)
             refused(same[i], NXL_E_URL, "URLs 1 and 3 name the same server");
     for (size_t i = 0; i < sizeof(different) / sizeof(different[0]); i++) {
         assert_int_equal(split(different[i]), NXL_OK);
-        endpoints_free(&e, 0);
+        endpoints_free(&e);
     }
 }
 
@@ -179,7 +179,7 @@ static void the_client_is_of_one_mind(void **state)
         for (unsigned j = 0; j < 3; j++)
             assert_true(param_equal(row, &e.at[j].settings, &e.at[1].settings));
         assert_false(param_equal(row, &e.at[0].settings, &defaults));
-        endpoints_free(&e, 0);
+        endpoints_free(&e);
     }
     /* The default, written out, is an opinion too. */
     refused("redis://a?timeout_ms=2000,redis://b?timeout_ms=100", NXL_E_URL,
@@ -192,16 +192,16 @@ static void a_server_has_its_own(void **state)
     assert_int_equal(split("redis://u:p@a/1?keepalive_s=1&durable=1,"
                            "redis://:q@b/2?keepalive_s=2,redis://c"),
         NXL_OK);
-    assert_string_equal(e.at[0].settings.user, "u");
-    assert_string_equal(e.at[1].settings.password, "q");
-    assert_null(e.at[2].settings.password);
-    assert_null(e.at[1].settings.user);
+    assert_string_equal(e.at[0].settings.login.user, "u");
+    assert_string_equal(e.at[1].settings.login.password, "q");
+    assert_null(e.at[2].settings.login.password);
+    assert_null(e.at[1].settings.login.user);
     assert_int_equal(e.at[1].settings.db, 2);
     assert_int_equal(e.at[2].settings.db, 0);
     assert_int_equal(e.at[0].settings.durable, 1);
     assert_int_equal(e.at[1].settings.durable, 0);
     assert_int_equal(e.at[2].settings.keepalive_s, 15);
-    endpoints_free(&e, 0);
+    endpoints_free(&e);
 }
 
 /* ------------------------------------------------------------ constructors */
@@ -240,7 +240,7 @@ static void polls(const char *url, int64_t option, uint64_t expected)
     options.poll = option;
     assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
     assert_int_equal(
-        nodes_first(&client->nodes)->server.endpoint.settings.poll, expected);
+        nodes_first(&client->nodes)->server.to.settings->poll, expected);
     nxl_client_free(client);
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 static struct server server;
+static struct server_address address, addresses[3];
 static struct request requests[3];
 static struct nxl_client client;
 static struct note notes[3];
@@ -27,10 +28,11 @@ static void forget_notes(void)
 static int set_up(void **state)
 {
     (void)state;
-    server = (struct server){0};
+    address = (struct server_address){0};
+    server = (struct server){.to.address = &address};
     requests[0].server = &server;
     client = (struct nxl_client){.server_count = 1};
-    text_add(&server.endpoint.name, "redis://db7:6379/0");
+    text_add(&address.name, "redis://db7:6379/0");
     forget_notes();
     free(operation.message);
     operation = (struct operation){
@@ -145,7 +147,7 @@ static void long_words_fit(void **state)
     memset(words, '\x01', sizeof(words));
     struct outcome outcome = failed(FAULT_DENIED, words, sizeof(words));
     for (int i = 0; i < 60; i++)
-        text_add(&server.endpoint.name, "/long/path");
+        text_add(&address.name, "/long/path");
     operation_note(&operation, 0, &outcome);
     say_result(NXL_E_DENIED, FAULT_DENIED);
     assert_true(operation.message->len < TEXT_MAX);
@@ -227,11 +229,13 @@ static struct server three[3];
 static void of_three(void)
 {
     memset(three, 0, sizeof(three));
+    memset(addresses, 0, sizeof(addresses));
     forget_notes();
     client.server_count = 3;
     for (int i = 0; i < 3; i++) {
+        three[i].to.address = &addresses[i];
         requests[i].server = &three[i];
-        text_addf(&three[i].endpoint.name, "redis://%c", 'a' + i);
+        text_addf(&addresses[i].name, "redis://%c", 'a' + i);
         three[i].state = SERVER_UP;
         notes[i].kind = NOTE_YES;
     }
@@ -268,7 +272,7 @@ static void without_room_there_is_none(void **state)
     (void)state;
     of_three();
     for (unsigned i = 0; i < 3; i++)
-        text_addf(&three[i].endpoint.name, "%070d", 0);
+        text_addf(&addresses[i].name, "%070d", 0);
     note_fault(0, FAULT_DENIED, "WRONGPASS");
     note_fault(1, FAULT_NO_INFO, "INFO is refused");
     note_fault(2, FAULT_NOT_PRIMARY, "READONLY");

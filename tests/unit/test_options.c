@@ -264,7 +264,7 @@ static void client_defaults_and_prefix(void **state)
     assert_int_equal(settings.keepalive_s, 15);
     assert_int_equal(settings.scheme, NXL_SCHEME_AUTO);
     assert_int_equal(settings.interop, 0);
-    assert_null(settings.password);
+    assert_null(settings.login.password);
     memset(prefix, 'p', 1024);
     options.prefix = prefix;
     assert_true(client_accepts(&options));

@@ -62,8 +62,8 @@ static void texts_are_kept_or_refused(void **state)
     assert_string_equal(s.prefix, "app:");
     assert_true(param_set(&s, param_find(slice_of("user")), copy("joe")));
     assert_true(param_set(&s, param_find(slice_of("password")), copy("pw")));
-    assert_string_equal(s.user, "joe");
-    assert_string_equal(s.password, "pw");
+    assert_string_equal(s.login.user, "joe");
+    assert_string_equal(s.login.password, "pw");
 
     memset(longest, 'x', sizeof(longest));
     longest[1025] = '\0';
@@ -75,8 +75,8 @@ static void texts_are_kept_or_refused(void **state)
     assert_string_equal(s.prefix, longest);
 
     settings_free(&s);
-    assert_null(s.user);
-    assert_null(s.password);
+    assert_null(s.login.user);
+    assert_null(s.login.password);
     assert_null(s.prefix);
     settings_free(&s);
 }

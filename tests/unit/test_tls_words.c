@@ -111,7 +111,8 @@ static void other_errors(void **state)
 static void text_of_a_certificate(void **state)
 {
     (void)state;
-    struct endpoint to = {.host = (char *)"db.example"};
+    struct endpoint of = {.address.host = (char *)"db.example"};
+    struct target to = target_of(&of);
     struct session session = {.to = &to, .refused = X509_new()};
     struct text text;
     X509_NAME *name = X509_get_subject_name(session.refused);

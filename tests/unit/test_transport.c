@@ -154,7 +154,7 @@ static void an_idle_connection_is_alive_or_not(void **state)
 /* --------------------------------------------------------- opening, closing */
 
 static bool refuse_to_open(
-    struct transport *t, const struct endpoint *to, struct text *error)
+    struct transport *t, const struct target *to, struct text *error)
 {
     (void)t, (void)to;
     text_clear(error);

@@ -110,12 +110,12 @@ static void parts_are_understood(void **state)
         if (result != URL_OK)
             print_error("%s: %s\n", g->url, error.data);
         assert_int_equal(result, URL_OK);
-        check_text(e.host, g->host);
-        check_text(e.path, g->path);
-        check_text(e.settings.user, g->user);
-        check_text(e.settings.password, g->password);
-        check_text(e.name.data, g->name);
-        assert_int_equal(e.port, g->port);
+        check_text(e.address.host, g->host);
+        check_text(e.address.path, g->path);
+        check_text(e.settings.login.user, g->user);
+        check_text(e.settings.login.password, g->password);
+        check_text(e.address.name.data, g->name);
+        assert_int_equal(e.address.port, g->port);
         assert_int_equal(e.settings.db, g->db);
         endpoint_free(&e);
         endpoint_free(&e);
@@ -305,9 +305,9 @@ static void mistakes_are_named(void **state)
         assert_contains(error.data, bad[i].words);
         assert_null(strstr(error.data, "S3CRET"));
         assert_true(error.len < TEXT_MAX - 1);
-        assert_null(e.host);
-        assert_null(e.path);
-        assert_null(e.settings.password);
+        assert_null(e.address.host);
+        assert_null(e.address.path);
+        assert_null(e.settings.login.password);
     }
 }
 
@@ -323,7 +323,7 @@ static void lengths_have_limits(void **state)
     memset(url + 11, 'a', 106);
     url[11 + 105] = '\0';
     assert_int_equal(parse(&e, url, &error), URL_OK);
-    assert_int_equal(strlen(e.path), 107);
+    assert_int_equal(strlen(e.address.path), 107);
     endpoint_free(&e);
     strcat(url, "a");
     assert_int_equal(parse(&e, url, &error), URL_MALFORMED);
@@ -379,7 +379,8 @@ static void no_slip_shows_a_password(void **state)
             else /* dropped, or cut off */
                 strcpy(url + at, kind % 2 ? urls[u] + at + skipped : "");
             enum url_result result = parse(&e, url, &error);
-            const char *shown = result == URL_OK ? e.name.data : error.data;
+            const char *shown =
+                result == URL_OK ? e.address.name.data : error.data;
             if (strstr(shown, "S3CRET"))
                 print_error("%s: %s\n", url, shown);
             assert_null(strstr(shown, "S3CRET"));
@@ -415,8 +416,8 @@ static void running_out_of_memory_is_an_error(void **state)
         }
         assert_int_equal(result, URL_NO_MEMORY);
         assert_contains(error.data, "out of memory");
-        assert_null(e.host);
-        assert_null(e.settings.password);
+        assert_null(e.address.host);
+        assert_null(e.settings.login.password);
     }
     endpoint_free(&e);
 }

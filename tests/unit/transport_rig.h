@@ -55,7 +55,7 @@ static inline struct scripted *scripted_of(struct transport *t)
 }
 
 static inline bool scripted_open(
-    struct transport *t, const struct endpoint *to, struct text *error)
+    struct transport *t, const struct target *to, struct text *error)
 {
     (void)to, (void)error;
     t->own = &scripted;

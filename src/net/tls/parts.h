@@ -11,7 +11,7 @@
 #include "model/fault.h"
 #include "net/tls/tls.h"
 
-struct endpoint;
+struct target;
 
 /* Identifies the contents of a file, and who may read it, without reading it.
  */
@@ -41,7 +41,7 @@ struct ciphertext {
 struct session {
     SSL *ssl;
     struct ciphertext ciphertext;
-    const struct endpoint *to;
+    const struct target *to;
     bool broken;   /* by an error of OpenSSL: nothing more comes or goes */
     bool over;     /* the peer has closed, but not all is delivered */
     bool heard;    /* the peer has sent something */

@@ -69,9 +69,10 @@ static bool is_address(const char *name)
 
 /* The name without what does not belong to it in a certificate: the zone of an
  * IPv6 address, or the dot behind a full name. */
-static void bare_name(const struct endpoint *to, char *name, size_t room)
+static void bare_name(const struct target *to, char *name, size_t room)
 {
-    const char *from = to->settings.sni ? to->settings.sni : to->host;
+    const char *from =
+        to->settings->sni ? to->settings->sni : to->address->host;
     size_t len = strcspn(from, "%");
 
     if (len > 1 && from[len - 1] == '.')
@@ -87,7 +88,7 @@ static bool set_name(struct session *s)
 {
     char name[256];
     bool ok = true;
-    bool checked = s->to->settings.verify == TLS_VERIFY_FULL;
+    bool checked = s->to->settings->verify == TLS_VERIFY_FULL;
 
     bare_name(s->to, name, sizeof(name));
     if (is_address(name))
@@ -108,7 +109,7 @@ static void free_session(struct session *s)
     free(s);
 }
 
-static struct session *new_session(SSL_CTX *ctx, const struct endpoint *to)
+static struct session *new_session(SSL_CTX *ctx, const struct target *to)
 {
     struct session *s = calloc(1, sizeof(*s));
 
@@ -122,7 +123,7 @@ static struct session *new_session(SSL_CTX *ctx, const struct endpoint *to)
     }
     SSL_set_app_data(s->ssl, s);
     SSL_set_connect_state(s->ssl);
-    if (to->settings.verify != TLS_VERIFY_NONE)
+    if (to->settings->verify != TLS_VERIFY_NONE)
         SSL_set_verify(s->ssl, SSL_VERIFY_PEER, note_refusal);
     if (set_name(s))
         return s;
@@ -131,7 +132,7 @@ static struct session *new_session(SSL_CTX *ctx, const struct endpoint *to)
 }
 
 static bool tls_open(
-    struct transport *t, const struct endpoint *to, struct text *error)
+    struct transport *t, const struct target *to, struct text *error)
 {
     SSL_CTX *ctx = tls_context(to->tls, error);
 

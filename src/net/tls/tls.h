@@ -22,7 +22,7 @@ struct tls *tls_share(struct tls *tls);
 /* For each owner; NULL is allowed. */
 void tls_free(struct tls *tls);
 
-/* Needs an endpoint with settings for TLS. */
+/* Needs a target with TLS. */
 extern const struct transport_kind transport_tls;
 
 #endif

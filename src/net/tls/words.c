@@ -192,7 +192,7 @@ static void add_trust(struct text *out, const struct settings *set)
 
 static void explain_refusal(const struct session *s, struct text *out)
 {
-    const struct settings *set = &s->to->settings;
+    const struct settings *set = s->to->settings;
     X509 *certificate = s->refused;
 
     switch (s->refusal) {
@@ -215,7 +215,8 @@ static void explain_refusal(const struct session *s, struct text *out)
         text_set(out, "the certificate is for ");
         add_names(out, certificate);
         text_add(out, ", not for ");
-        text_add_foreign(out, slice_of(set->sni ? set->sni : s->to->host));
+        text_add_foreign(
+            out, slice_of(set->sni ? set->sni : s->to->address->host));
         text_add(out, "; if that is the right server, add sni=NAME with a name "
                       "of the certificate (redis-cli does not check names)");
         return;
