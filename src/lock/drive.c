@@ -185,7 +185,7 @@ static void renewal_prefetch(struct operation *op, unsigned step)
         prefetch(
             lock->ballots, LIFE_BALLOTS * servers * sizeof(*lock->ballots));
     } else {
-        command_prefetch(lock->kept.verb[VERB_EXTEND]);
+        command_prefetch(lock->kept.of[CACHED_EXTEND - 1]);
         prefetch(lock->operation.requests, sizeof(struct request) / 2);
         prefetch(renewing->found, sizeof(*renewing->found));
     }

@@ -69,12 +69,25 @@ enum verb_use {
     USE_ENDS_UNLESS_CLEAR /* it goes on if the verdict is ONCE_CLEAR */
 };
 
+/* Of which verbs a lock keeps the formatted command (wire/command.h). Those
+ * that it sends again and again: each costs every handle a pointer. */
+enum verb_cached {
+    CACHED_NOT,
+    CACHED_ACQUIRE,
+    CACHED_EXTEND,
+    CACHED_RELEASE,
+    CACHED_INSPECT,
+    CACHED_CAP_TTL,
+    CACHED_VERBS
+};
+
 /* Eight bytes, because each request looks at it. */
 struct verb_traits {
     enum verb_residue residue : 8;
     enum verb_kind undo : 8; /* the verb that removes the residue */
     enum verb_mine mine : 8;
     enum verb_use use : 8;
+    enum verb_cached cached : 8;
 
     /* Its answer can be a grant. So it is sent only to a server that has a
      * vote, and only when there is a record for its cleanup. */
@@ -101,21 +114,25 @@ struct verb_traits {
 
 /* In the header, so that each use is a look-up and no call. */
 static const struct verb_traits verb_traits[VERB_KINDS] = {
-    [VERB_ACQUIRE] = {.residue = RESIDUE_LATE_KEY,
+    [VERB_ACQUIRE] = {.cached = CACHED_ACQUIRE,
+        .residue = RESIDUE_LATE_KEY,
         .undo = VERB_RELEASE,
         .may_grant = true,
         .tells_left = true},
-    [VERB_EXTEND] = {.type_error_is_no = true},
-    [VERB_RELEASE] = {.residue = RESIDUE_UNDELETED,
+    [VERB_EXTEND] = {.cached = CACHED_EXTEND, .type_error_is_no = true},
+    [VERB_RELEASE] = {.cached = CACHED_RELEASE,
+        .residue = RESIDUE_UNDELETED,
         .undo = VERB_RELEASE,
         .mine = MINE_ANYWHERE,
         .use = USE_ENDS,
         .hands_over = true,
         .type_error_is_no = true},
-    [VERB_INSPECT] = {.mine = MINE_IF_VOTING,
+    [VERB_INSPECT] = {.cached = CACHED_INSPECT,
+        .mine = MINE_IF_VOTING,
         .only_reads = true,
         .type_error_is_no = true},
-    [VERB_CAP_TTL] = {.mine = MINE_ANYWHERE,
+    [VERB_CAP_TTL] = {.cached = CACHED_CAP_TTL,
+        .mine = MINE_ANYWHERE,
         .shortens_ttl = true,
         .type_error_is_no = true},
     [VERB_RAISE] = {.type_error_is_no = true},

@@ -381,7 +381,7 @@ bool command_client_kill(struct buf *out, int64_t client_id)
 
 void command_cache_free(struct command_cache *k)
 {
-    for (int i = 0; i < VERB_KINDS; i++)
-        free(k->verb[i]);
+    for (size_t i = 0; i < sizeof(k->of) / sizeof(k->of[0]); i++)
+        free(k->of[i]);
     *k = (struct command_cache){{NULL}};
 }

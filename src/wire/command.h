@@ -22,10 +22,18 @@ struct cached_command {
     char bytes[];
 };
 
-/* One lock's cached commands; all zero at first. */
+/* One lock's cached commands, by verb_traits.cached; all zero at first. */
 struct command_cache {
-    struct cached_command *verb[VERB_KINDS]; /* NULL: not formatted yet */
+    struct cached_command *of[CACHED_VERBS - 1]; /* NULL: not formatted yet */
 };
+
+/* Where the command of such a verb is cached; NULL: nowhere. */
+static inline struct cached_command **command_cached(
+    struct command_cache *kept, enum verb_kind kind)
+{
+    enum verb_cached cached = verb_traits[kind].cached;
+    return kept && cached ? &kept->of[cached - 1] : NULL;
+}
 
 /* How a verb is sent as one command: by SET key token NX PX ttl, or by a script
  * of the lock's key and, as arguments, of the token and the TTL as far as the

@@ -42,8 +42,9 @@ void exchange_free(struct exchange *x)
 
 void exchange_prefetch(const struct exchange *x)
 {
-    if (x->kept)
-        command_prefetch(x->kept->verb[x->verb->kind]);
+    struct cached_command **cached = command_cached(x->kept, x->verb->kind);
+    if (cached)
+        command_prefetch(*cached);
 }
 
 void exchange_forget_form(struct exchange *x)

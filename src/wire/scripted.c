@@ -49,8 +49,7 @@ static bool scripted_append(struct exchange *x, struct buf *out)
         return command_release(out, form, verb, how.text, whole);
     if (whole)
         return command_verb_eval(out, form, verb);
-    return command_verb(
-        out, form, verb, x->kept ? &x->kept->verb[verb->kind] : NULL);
+    return command_verb(out, form, verb, command_cached(x->kept, verb->kind));
 }
 
 unsigned scripted_encode(struct exchange *x, struct buf *out)

@@ -166,7 +166,7 @@ static void test_kept_is_the_same(void **state)
         struct command_cache kept = {0};
         for (size_t n = 0; n < sizeof(cached) / sizeof(cached[0]); n++) {
             enum verb_kind kind = cached[n];
-            struct cached_command **k = &kept.verb[kind];
+            struct cached_command **k = command_cached(&kept, kind);
             struct verb verb = verb_of(kind, "aaaaa");
             verb.key = keys[i];
             assert_kept_equal(&verb, k);
@@ -184,7 +184,7 @@ static void test_kept_is_the_same(void **state)
             assert_kept_equal(&verb, k);
         }
         command_cache_free(&kept);
-        assert_null(kept.verb[VERB_ACQUIRE]);
+        assert_null(*command_cached(&kept, VERB_ACQUIRE));
         command_cache_free(&kept);
     }
 }
@@ -197,7 +197,7 @@ static void test_kept_serves_without_formatting(void **state)
     (void)state;
     for (size_t n = 0; n < sizeof(cached) / sizeof(cached[0]); n++) {
         enum verb_kind kind = cached[n];
-        struct cached_command **k = &kept.verb[kind];
+        struct cached_command **k = command_cached(&kept, kind);
         struct verb verb = verb_of(kind, "aaaaa");
         assert_true(command_verb(&out, form_of(verb.kind), &verb, k));
         /* Marked, so that bytes formatted anew would show. */

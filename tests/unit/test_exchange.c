@@ -170,7 +170,7 @@ static void test_acquire_bytes(void **state)
         assert_memory_equal(buf_head(&out), both, sizeof(both) - 1);
         buf_clear(&out);
     }
-    assert_non_null(kept.verb[VERB_ACQUIRE]);
+    assert_non_null(*command_cached(&kept, VERB_ACQUIRE));
     command_cache_free(&kept);
     buf_free(&out);
 }
