@@ -19,8 +19,8 @@
 #define BEAT_MOST_MS 3000
 #define WINDOW_BEATS 3
 /* In a long line that would be more than a server can answer. So for each
- * member ahead the beat is that part longer, up to BEAT_FAR_MS; patience() in
- * scripts/line.lua allows for it. */
+ * member ahead the beat is that part longer, up to BEAT_FAR_MS; patience in
+ * scripts/wait.lua allows for it. */
 #define BEAT_PLACES 64
 #define BEAT_FAR_MS 5000
 /* How often, or up to half of that sooner, the first in line looks whether the

@@ -6,31 +6,64 @@ Writes the definition of scripts[] (wire/script.h). Each input goes into the
 entry that its file name gives: extend.lua is SCRIPT_EXTEND. Comment lines,
 blank lines and indentation are left out before the SHA1 is computed, because
 the server computes its name for the script from exactly the bytes that are
-sent. So a script must not contain a string of several lines. The comment line
-"-- include NAME" is replaced by the file NAME of the same folder, which has no
-entry of its own.
+sent. So a script must not contain a string of several lines.
+
+The comment line "-- include NAME" is replaced by the file NAME of the same
+folder, which has no entry of its own, unless it has been included before. Of
+the functions that begin with "local function" at the start of a line, those
+that nothing below them uses are left out: the server would make them anew at
+each call, which takes about as long as a simple command.
 """
 
 import hashlib
 import pathlib
+import re
 import sys
 
 
 INCLUDE = "-- include "
+FUNCTION = re.compile(r"local function (\w+)\(")
 
 
-def lines_of(path):
+def lines_of(path, included):
     for line in path.read_text("ascii").splitlines():
-        line = line.strip()
         if line.startswith(INCLUDE):
-            yield from lines_of(path.parent / line[len(INCLUDE):])
-        else:
+            name = line[len(INCLUDE):]
+            if name not in included:
+                included.add(name)
+                yield from lines_of(path.parent / name, included)
+        elif INCLUDE in line:
+            raise SystemExit(f"{path}: an include inside of something")
+        elif line.strip() and not line.strip().startswith("--"):
             yield line
 
 
+def blocks_of(lines):
+    """A function at the start of a line, up to its end, or one line."""
+    block = []
+    for line in lines:
+        block.append(line)
+        if line == "end" or not FUNCTION.match(block[0]):
+            yield block
+            block = []
+    if block:
+        raise SystemExit(f"no end of: {block[0]}")
+
+
+def used(blocks):
+    """The lines of the blocks, without the functions that nothing uses."""
+    kept = []
+    for block in reversed(blocks):
+        function = FUNCTION.match(block[0])
+        name = re.compile(rf"\b{function[1]}\b") if function else None
+        if not name or any(name.search(line) for line in kept):
+            kept = block + kept
+    return kept
+
+
 def body_of(path):
-    lines = lines_of(path)
-    kept = [line for line in lines if line and not line.startswith("--")]
+    blocks = list(blocks_of(lines_of(path, set())))
+    kept = [line.strip() for line in used(blocks)]
     if not kept:
         raise SystemExit(f"{path}: no script in it")
     if any("--" in line or "[[" in line for line in kept):

@@ -15,8 +15,7 @@
 
 #include "sim/world.h"
 #include "support/redis.h"
-
-#define SCRIPT_ROOM 16384
+#include "wire/script.h"
 
 static struct redis server;
 static struct world world;
@@ -27,24 +26,6 @@ static struct backoff dice;
 static inline unsigned draw(unsigned limit)
 {
     return (unsigned)backoff_random(&dice, limit);
-}
-
-/* Adds a script to the text, with the files that it includes. */
-static inline void read_script(char text[SCRIPT_ROOM], const char *name)
-{
-    char path[500], line[500];
-    snprintf(path, sizeof(path), "%s/%s", SCRIPTS_AT, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        char part[100];
-        if (sscanf(line, " -- include %99s", part) == 1)
-            read_script(text, part);
-        else
-            strcat(text, line);
-        assert_true(strlen(text) < SCRIPT_ROOM - sizeof(line));
-    }
-    fclose(file);
 }
 
 static inline void move_clock(void)

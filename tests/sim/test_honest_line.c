@@ -20,7 +20,6 @@
 
 static redisContext *listener[CLIENTS];
 static struct conn *heard[CLIENTS];
-static char wait_script[SCRIPT_ROOM], release_script[SCRIPT_ROOM];
 
 /* --------------------------------------------------------------- the scripts
  */
@@ -41,8 +40,8 @@ static redisReply *eval_wait(const struct message *m)
     return redisCommand(context,
         "EVAL %s 4 name%u {name%u}:nxl-l {name%u}:nxl-w {name%u}:nxl-g"
         " %s %u %s %u %d %d",
-        wait_script, m->name, m->name, m->name, m->name, token, m->ttl_ms,
-        channel, m->window, m->kind == MESSAGE_JOIN, m->test);
+        scripts[SCRIPT_WAIT].body.data, m->name, m->name, m->name, m->name,
+        token, m->ttl_ms, channel, m->window, m->kind == MESSAGE_JOIN, m->test);
 }
 
 static redisReply *eval_release(const struct message *m)
@@ -54,8 +53,8 @@ static redisReply *eval_release(const struct message *m)
         strcpy(member, m->plain ? "-" : m->followed ? "+" : "");
     if (!m->channel && m->gap_ms > 0)
         sprintf(member, "?%u", m->gap_ms);
-    return redisCommand(context, "EVAL %s 1 name%u %s %s", release_script,
-        m->name, token, member);
+    return redisCommand(context, "EVAL %s 1 name%u %s %s",
+        scripts[SCRIPT_RELEASE].body.data, m->name, token, member);
 }
 
 static struct outcome outcome_of(const struct message *m, const redisReply *r)
@@ -327,8 +326,6 @@ static void test_same_line(void **state)
 static int begin(void **state)
 {
     (void)state;
-    read_script(wait_script, "wait.lua");
-    read_script(release_script, "release.lua");
     world.setting.travel_ns = MS;
     if (honest_begin(NAMES * TOKENS) != 0)
         return -1;

@@ -12,9 +12,6 @@
 #define TOKENS 5       /* of a name */
 #define SLACK_US 10000 /* a command and its roundings */
 
-static char begin_script[SCRIPT_ROOM], tell_script[SCRIPT_ROOM],
-    forget_script[SCRIPT_ROOM];
-
 /* A record at some time, as both had it: the last one, and the last one before
  * that which was in doubt or in progress. */
 static struct seen {
@@ -35,8 +32,9 @@ static redisReply *eval_begin(const struct message *m)
     return redisCommand(context,
         "EVAL %s 3 name%u {name%u}:once {name%u}:f token%u %u %s %u =%u 60000"
         " %s {name%u}:nxl-w",
-        begin_script, m->name, m->name, m->name, (unsigned)m->token, m->ttl_ms,
-        mode, m->once.keep_ms, m->once.fingerprint, "-", m->name);
+        scripts[SCRIPT_BEGIN].body.data, m->name, m->name, m->name,
+        (unsigned)m->token, m->ttl_ms, mode, m->once.keep_ms,
+        m->once.fingerprint, "-", m->name);
 }
 
 static redisReply *eval_tell(const struct message *m)
@@ -52,7 +50,7 @@ static redisReply *eval_tell(const struct message *m)
         "EVAL %s 2 name%u {name%u}:once token%u %s 0 %u =%u %d %s "
         "{name%u}:nxl-w"
         " %s",
-        tell_script, m->name, m->name, (unsigned)m->token,
+        scripts[SCRIPT_TELL].body.data, m->name, m->name, (unsigned)m->token,
         tells ? verdicts[m->once.verdict] : "unbegun", m->once.keep_ms,
         m->once.fingerprint, m->once.leaves_key ? -1 : (int)m->ttl_ms, "-",
         m->name, m->once.before.state ? back->line : result);
@@ -66,7 +64,8 @@ static redisReply *eval(const struct message *m)
         return eval_begin(m);
     case MESSAGE_FORGET:
         return redisCommand(context, "EVAL %s 2 name%u {name%u}:once %s",
-            forget_script, m->name, m->name, seen[m->name].line);
+            scripts[SCRIPT_FORGET].body.data, m->name, m->name,
+            seen[m->name].line);
     default:
         return eval_tell(m);
     }
@@ -314,9 +313,6 @@ static void test_same_record(void **state)
 static int begin(void **state)
 {
     (void)state;
-    read_script(begin_script, "begin.lua");
-    read_script(tell_script, "tell.lua");
-    read_script(forget_script, "forget.lua");
     return honest_begin(NAMES * TOKENS);
 }
 

@@ -12,8 +12,7 @@
 -- it, this is an old message. To look, no token is needed.
 -- include record.lua
 -- include counter.lua
--- include holds.lua
--- include give_back.lua
+-- include hand_over.lua
 if not redis.replicate_commands then
     return too_old()
 end
@@ -23,9 +22,9 @@ local r, failure = record_of(KEYS[2])
 if failure then
     return failure
 end
-local left = redis.call('PTTL', key)
+local s, left = look(key)
 local looks = mode == 'look'
-local held = not looks and left ~= -2 and holds(key, token)
+local mine = not looks and holds(s, key, token)
 local code, number, result = nil, 0, nil
 if r and r.state ~= 'failed' and r.fingerprint ~= fingerprint then
     code = 4
@@ -34,7 +33,7 @@ elseif r and r.state == 'done' then
     if r.size >= 0 then
         result = redis.call('GETRANGE', KEYS[2], #r.line + 1, '-1')
     end
-elseif (left ~= -2 and not held) or
+elseif not (mine or fits(s, token)) or
     (r and r.token == token and not looks) then
     return {5, left, r and r.line}
 elseif r and r.open and mode ~= 'retry' then
@@ -43,8 +42,8 @@ elseif looks then
     code = 0
 end
 if code then
-    if held then
-        give_back(key, ARGV[8], ARGV[7])
+    if mine then
+        give_back(s, key, token, ARGV[8], ARGV[7])
     end
     return {code, number, r and r.line, result}
 end
@@ -67,5 +66,5 @@ r = {
 -- record may SET the lock too. So the counter at most is written in vain.
 count(KEYS[3], r.fence, now, ARGV[6])
 write(KEYS[2], r, '')
-redis.call('SET', key, token, 'PX', ARGV[2])
+put(s, key, token, ARGV[2])
 return {1, r.fence, r.line, before}

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Reads and writes a fencing counter.
--- include put.lua
+-- include store.lua
 -- The counter: a decimal number below 2^53, or no key at all, which is 0.
 -- Anything else is the second value, an error.
 local function counter_of(key)
@@ -31,7 +31,7 @@ local function count(key, fence, now, keep)
     local left = now and redis.call('PTTL', key) or -1
     local number = string.format('%.0f', fence)
     if left ~= -1 and fence - now <= keep * 500 then
-        put(key, string.format('%.0f', math.max(left, keep)), number)
+        store(key, string.format('%.0f', math.max(left, keep)), number)
     else
         redis.call('SET', key, number)
     end

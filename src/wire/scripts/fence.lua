@@ -18,5 +18,5 @@ end
 local now = clock()
 local fence = math.max(last + 1, now or 0)
 count(KEYS[2], fence, now, ARGV[3])
-put(KEYS[1], ARGV[2], ARGV[1])
+store(KEYS[1], ARGV[2], ARGV[1])
 return fence

@@ -2,7 +2,7 @@
 -- Removes the record if its line is still the one that was seen. The replies:
 -- 1 removed; 0 there is no such record; -1 the work is in progress.
 -- include record.lua
--- include holds.lua
+-- include lock.lua
 local r, failure = record_of(KEYS[2])
 if failure then
     return failure
@@ -10,7 +10,7 @@ end
 if not r or r.line ~= ARGV[1] then
     return 0
 end
-if holds(KEYS[1], r.token) then
+if holds(content(KEYS[1]), KEYS[1], r.token) then
     return -1
 end
 return redis.call('DEL', KEYS[2])

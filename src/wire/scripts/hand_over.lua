@@ -1,91 +1,86 @@
 -- SPDX-License-Identifier: MIT
--- Deletes the key, which holds the caller's token, or hands the lock over to
--- the first in its line. This is the end of a script or of a function, not a
--- function: a release that nobody waits for must not pay for one. It uses the
--- locals key, mark (the mark's name) and how, and returns 1, 2, 4 or 5: see
--- release.lua. An error means that the key was not deleted.
-if how == '-' then
-    return redis.call('DEL', key)
+-- include serve.lua
+-- If there is a line, leaves the lock free for so many ms, for programs that
+-- know nothing of it: the first in line is told, and is not granted the lock.
+-- In a gap there is no mark, so that no release in it hands over.
+local function leaves_gap(key, line, pace, now, ms)
+    local _, _, stop = serve(nil, key, line, now, nil)
+    if not stop or redis.pcall('SET', pace, '1', 'PX', ms + GAP_EVERY).err then
+        return false
+    end
+    local token, client = waiter_of(stop)
+    tell(channel_of(client, key), '?' .. token)
+    return true
 end
--- With '+' the key stands until the line has been looked at, and then the next
--- token replaces this one; the mark is left to whoever empties the line. Not
--- before 3.2, where nothing may be written after TIME.
-local stands = how == '+' and redis.replicate_commands
-if stands then
-    redis.replicate_commands()
-else
-    local gone = redis.pcall('DEL', key, mark)
-    if gone == 1 then
+-- Hands the lock, which has this state, over to the first in its line. Returns
+-- 1, 2, 4 or 5, as release.lua does; and whether somebody may be left in line
+-- while the mark has been deleted. stands: the key and the mark have not been.
+-- Raises no error.
+local function hand_over(s, key, mark, how, stands)
+    local beside, time = string.sub(mark, 1, -2), redis.pcall('TIME')
+    if time.err then
+        return 4, false
+    end
+    local line, pace, now = beside .. 'l', beside .. 'g', tick_of(time)
+    -- A lock that is handed over again and again is left free for 100 ms in
+    -- 7.5 s.
+    local gap = string.match(how, '^%?(%d+)$') or
+        stands and redis.pcall('EXISTS', pace) == 0 and 100
+    if gap and leaves_gap(key, line, pace, now, gap) then
+        return 5, false
+    end
+    local granted, _, stop, failure, deaf = serve(s, key, line, now, nil)
+    if granted > 0 and stands then
+        return 2, false
+    elseif granted > 0 then
+        -- Here begin the hand-overs that keep others away.
+        local left = redis.pcall('EXISTS', line) ~= 0
+        redis.pcall('SET', pace, '1', 'PX', GAP_EVERY, 'NX')
+        return 2, left
+    elseif failure then
+        return 4, false
+    elseif not stop then
+        return 1, deaf
+    end
+    local token, client, _, _, known = waiter_of(stop)
+    if not (known and kind(token)) then
+        -- It asks soon, and knows itself whether it may have the lock.
+        tell(channel_of(client, key), '?' .. token)
+    end
+    return 1, true
+end
+-- Takes the lock from a token that holds it, and hands it over. gone, if given:
+-- drop() has been done, and that was its result. Returns 1, 2, 4 or 5: see
+-- release.lua. An error means that the token still holds the lock.
+local function give_back(s, key, token, mark, how, gone)
+    if how == '-' then
+        gone = drop(s, key, token)
+        return gone
+    end
+    local reply, left
+    -- With '+' the key stands until the line has been looked at, and then the
+    -- next token replaces this one; the mark is left to whoever empties the
+    -- line. Not before 3.2, where nothing may be written after TIME.
+    local stands = how == '+' and s == token and redis.replicate_commands
+    if stands then
+        redis.replicate_commands()
+        reply, left = hand_over(false, key, mark, how, true)
+        if reply == 2 then
+            return 2
+        end
+    end
+    if not gone then
+        gone, s = drop(s, key, token, mark)
+    end
+    if not tonumber(gone) then
+        return drop(s, key, token) * 4
+    elseif gone == 1 and not stands then
         return 1
+    elseif not stands then
+        reply, left = hand_over(s, key, mark, how)
     end
-    if gone ~= 2 then
-        return redis.call('DEL', key) * 4
+    if left then
+        redis.pcall('SET', mark, '1', 'PX', '15000')
     end
+    return reply
 end
--- include line.lua
-local beside = string.sub(mark, 1, -2)
-local line, pace = beside .. 'l', beside .. 'g'
-local gap = string.match(how or '', '^%?(%d+)$')
-local time = redis.pcall('TIME')
-local reply = time.err and 4
-local now = not reply and tick_of(time)
--- Somebody may be left in line, and the mark has been deleted.
-local left = false
--- A lock that is handed over again and again is left free for 100 ms in 7.5 s.
-local function leaves_gap()
-    return (gap or stands and redis.pcall('EXISTS', pace) == 0) and
-        not redis.pcall('SET', pace, '1', 'PX', (gap or 100) + GAP_EVERY).err
-end
--- The bounds are strings at first, as in release.lua.
-local from, to, size = '0', '0', 1
--- Nothing in here raises an error.
-while not reply do
-    local members = redis.pcall('ZRANGE', line, from, to, 'WITHSCORES')
-    if members.err then
-        reply = 4
-    elseif #members == 0 then
-        reply, left = 1, from ~= '0'
-    end
-    for i = 1, #members, 2 do
-        local token, client, lease, window, known = waiter_of(members[i])
-        local alive = token and not is_dead(now, members[i + 1], window)
-        if alive and listeners(client, key) == 0 then
-            -- It cannot be told now: it keeps its place.
-            from = from + 1
-        elseif alive and leaves_gap() then
-            -- In a gap there is no mark, so that no release in it hands over.
-            tell(client, key, '?' .. token)
-            reply = 5
-        elseif alive and not known then
-            tell(client, key, '?' .. token)
-            reply, left = 1, true
-        elseif redis.pcall('ZREM', line, members[i]) ~= 1 then
-            reply = 4
-        elseif alive then
-            -- It left the line before it gets the lock: it is granted once.
-            if redis.pcall('SET', key, token, 'PX', lease).err then
-                reply = 4
-            else
-                tell(client, key, token)
-                reply = 2
-                if not stands then
-                    left = redis.pcall('EXISTS', line) ~= 0
-                    -- Here begin the hand-overs that keep others away.
-                    redis.pcall('SET', pace, '1', 'PX', GAP_EVERY, 'NX')
-                end
-            end
-        end
-        if reply then
-            break
-        end
-    end
-    size = size * 4
-    to = from + size - 1
-end
-if stands and reply ~= 2 and not tonumber(redis.pcall('DEL', key, mark)) then
-    return redis.call('DEL', key) * 4
-end
-if left then
-    redis.pcall('SET', mark, '1', 'PX', '15000')
-end
-return reply

@@ -1,10 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- EXISTS comes last: if the key exists then, it existed during both reads, even
--- on old servers, where a key may expire between two commands of the script.
-local seen = {
-    redis.call('GETRANGE', KEYS[1], '0', '511'), redis.call('PTTL', KEYS[1])
-}
-if redis.call('EXISTS', KEYS[1]) == 0 then
-    return {}
+-- include lock.lua
+local s, left, wrong = look(KEYS[1])
+if wrong then
+    return wrong
 end
-return seen
+return s and {s, left} or {}

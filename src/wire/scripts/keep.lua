@@ -1,7 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- Compare and set the TTL, even to a shorter one: for a release before
--- min_hold_ms is over. The comparison is explained in release.lua.
-if redis.call('GETRANGE', KEYS[1], '0', '511') == ARGV[1] then
-    return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+-- min_hold_ms is over.
+-- include lock.lua
+local s, wrong = content(KEYS[1])
+if wrong then
+    return wrong
+elseif holds(s, KEYS[1], ARGV[1]) then
+    return set_lease(s, KEYS[1], ARGV[1], ARGV[2])
 end
 return 0

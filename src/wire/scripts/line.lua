@@ -10,39 +10,39 @@ local GAP_EVERY = 7400
 local function tick_of(time)
     return time[1] * 32 + math.floor(time[2] / 31250)
 end
--- The parts of a member, and whether this version may grant the lock to it: it
--- has no more parts, and its token is a UUID, or UUID@label. nil: no version
--- made this member.
+-- The parts of a member, and whether it has no more of them: else this version
+-- may not grant the lock to it. nil: no version made this member.
 local function waiter_of(member)
     local token, client, lease, window, more =
         string.match(member, '^(%S+) (%S+) (%d+) (%d+)(.*)$')
-    local kind = token and string.sub(token, 37, 37)
-    return token, client, lease, window,
-        more == '' and (kind == '' or kind == '@')
+    return token, client, lease, window, more == ''
 end
 -- A member that has been silent for longer than its window is dead. A sign of
--- life in the future counts as one of now: see patience() in wait.lua, or the
+-- life in the future counts as one of now: see patience in wait.lua, or the
 -- server's clock was set back.
 local function is_dead(now, score, window)
     local silent = (now - score) % 4194304
     return silent > window + 0 and silent < 2097152
 end
 -- The channel on which the client hears of this lock, and of no other: see
--- channel_name() in model/companion.c.
+-- channel_name() in model/companion.c. '-': the client cannot be told.
 local function channel_of(client, key)
-    return 'nxl:' .. client .. ':' .. string.gsub(key, '[%c %%]',
-        function(byte)
+    if client == '-' then
+        return client
+    elseif string.find(key, '[%c %%]') then
+        key = string.gsub(key, '[%c %%]', function(byte)
             return string.format('%%%02X', string.byte(byte))
         end)
+    end
+    return 'nxl:' .. client .. ':' .. key
 end
--- How many listen to the client's channel; -1 if that cannot be known.
-local function listeners(client, key)
-    local seen = client == '-' or
-        redis.pcall('PUBSUB', 'NUMSUB', channel_of(client, key))
+-- How many listen to the channel; -1 if that cannot be known.
+local function listeners(channel)
+    local seen = channel == '-' or redis.pcall('PUBSUB', 'NUMSUB', channel)
     return (seen == true or seen.err) and -1 or seen[2] + 0
 end
-local function tell(client, key, text)
-    if client ~= '-' then
-        redis.pcall('PUBLISH', channel_of(client, key), text)
+local function tell(channel, text)
+    if channel ~= '-' then
+        redis.pcall('PUBLISH', channel, text)
     end
 end

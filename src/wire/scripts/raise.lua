@@ -3,8 +3,12 @@
 -- draws the next number (ARGV[2] is 0) for a lock that was handed over, if the
 -- key still has the token. Returns the counter; 0: the key does not have the
 -- token. The next number and the counter's TTL follow the rules of fence.lua.
+-- include lock.lua
 -- include counter.lua
-if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[1] then
+local s, wrong = content(KEYS[1])
+if wrong then
+    return wrong
+elseif not holds(s, KEYS[1], ARGV[1]) then
     return 0
 end
 local last, failure = counter_of(KEYS[2])

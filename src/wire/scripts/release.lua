@@ -1,8 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Compare and delete, and hand the lock over to the first in its line. More
--- bytes are read than a token can have, so that a longer value never matches.
--- The bounds are strings because Lua would format numbers on each call, which
--- takes as long as the comparison.
+-- Compare and delete, and hand the lock over to the first in its line.
 -- ARGV[2]: the token's member in the line, where it may be: then it leaves, if
 -- it does not hold the lock; or '-': no hand-over; or '+': somebody is probably
 -- in line, so that the hand-over can be cheaper, and the caller got the lock by
@@ -16,17 +13,35 @@
 -- The keys of the line are derived, not declared: a user who has no access to
 -- them could not release at all. ARGV[3]: the mark's name, if the key has a
 -- hash tag. To find that out here would take longer than the mark itself.
-local key, how = KEYS[1], ARGV[2]
+local key, token, how = KEYS[1], ARGV[1], ARGV[2] or ''
 local mark = ARGV[3] or '{' .. key .. '}:nxl-w'
-if redis.call('GETRANGE', key, '0', '511') ~= ARGV[1] then
-    if not string.find(how or '', ' ') then
-        return 0
+-- give_back() for an exclusive lock, written out until it is known that
+-- somebody waits: a release that nobody waits for must not pay for functions.
+local s, gone, wrong = redis.pcall('GETRANGE', key, '0', '511'), nil, nil
+if s == token and how ~= '+' then
+    if how == '-' then
+        return redis.call('DEL', key)
     end
-    local line = string.sub(mark, 1, -2) .. 'l'
-    local left = redis.call('ZREM', line, how)
-    if left == 1 and redis.pcall('EXISTS', line) == 0 then
-        redis.pcall('DEL', mark)
+    gone = redis.pcall('DEL', key, mark)
+    if gone == 1 then
+        return 1
+    elseif gone ~= 2 then
+        return redis.call('DEL', key) * 4
     end
-    return left * 3
+    s = false
 end
 -- include hand_over.lua
+if s and s.err then
+    s, wrong = content(key, s)
+end
+if gone or holds(s, key, token) then
+    return give_back(s, key, token, mark, how, gone)
+elseif not string.find(how, ' ') then
+    return wrong or 0
+end
+local line = string.sub(mark, 1, -2) .. 'l'
+local left = redis.call('ZREM', line, how)
+if left == 1 and redis.pcall('EXISTS', line) == 0 then
+    redis.pcall('DEL', mark)
+end
+return left * 3

@@ -2,9 +2,9 @@
 -- Compare and set: replaces what a dead holder of the timestamp scheme left
 -- with a token that has a TTL. The comparison is explained in release.lua. A
 -- key that has got a TTL in the meantime has a live holder.
--- include put.lua
+-- include store.lua
 if redis.call('GETRANGE', KEYS[1], '0', '511') ~= ARGV[3] or
     redis.call('PTTL', KEYS[1]) ~= -1 then
     return false
 end
-return put(KEYS[1], ARGV[2], ARGV[1])
+return store(KEYS[1], ARGV[2], ARGV[1])

@@ -10,8 +10,7 @@
 -- release.lua. To 'unbegun' only a number: 1 if the record is about this token,
 -- else 0. An error proves that nothing was changed.
 -- include record.lua
--- include holds.lua
--- include give_back.lua
+-- include hand_over.lua
 if not redis.replicate_commands then
     return too_old()
 end
@@ -23,11 +22,12 @@ if failure then
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local held, own = holds(key, token), r and r.token == token
+local s = content(key)
+local mine, own = holds(s, key, token), r and r.token == token
 -- What the record becomes, by what it says now and by the verdict: '' is no
 -- change, and nil that it cannot be told.
 local failed = r and (r.doubts + r.late > 0 and 'doubt' or 'failed')
-local clear = r and held and r.late + 0 == 0 and 'begun' or nil
+local clear = r and mine and r.late + 0 == 0 and 'begun' or nil
 local rows = {
     ['none'] = {done = 'done', failed = '', unsure = 'doubt'},
     ['own begun'] = {done = 'done', failed = failed, unsure = 'doubt',
@@ -59,11 +59,11 @@ if late then
     result = redis.call('GETRANGE', KEYS[2], #r.line + 1, '-1')
     r.late, r.left = r.late + 1, redis.call('PTTL', KEYS[2])
 end
-if held and verdict ~= 'clear' and lasts ~= '-1' then
+if mine and verdict ~= 'clear' and lasts ~= '-1' then
     if lasts == '0' then
-        released = give_back(key, ARGV[8], ARGV[7])
+        released = give_back(s, key, token, ARGV[8], ARGV[7])
     else
-        redis.call('PEXPIRE', key, lasts)
+        set_lease(s, key, token, lasts)
     end
 end
 -- Nothing is refused from here on.

@@ -11,25 +11,16 @@
 -- A token joins once, and leaves the line before the key is set to it; so it is
 -- granted at most once. What may be refused is used before the token joins, and
 -- nothing raises an error after a grant.
--- include line.lua
--- Who is far behind in a long line shows less often that it is alive: 1/64 less
--- for each place, up to a window of 15 s. So that much is added to the time of
--- its sign of life.
-local function patience(place, window)
-    return math.floor(math.max(0,
-        math.min(window * place / 64, 480 - window)))
-end
+-- include serve.lua
 if redis.replicate_commands then
     redis.replicate_commands()
 end
 local key, line, mark = KEYS[1], KEYS[2], KEYS[3]
 local token, lease = ARGV[1], ARGV[2]
-local left = redis.call('PTTL', key)
-if left ~= -2 and redis.call('GETRANGE', KEYS[1], '0', '511') == token then
-    -- A lease is never shortened.
-    if left >= 0 and left < lease + 0 then
-        redis.call('PEXPIRE', key, lease)
-    end
+local s, left, wrong = look(key)
+if wrong then
+    return wrong
+elseif held(s, key, token, lease, left) then
     return {1}
 end
 local now = tick_of(redis.call('TIME'))
@@ -77,56 +68,49 @@ elseif last or not marked then
     redis.call('SET', mark, '1', 'PX', '15000', 'NX')
 end
 local lasts = redis.call('PEXPIRE', line, '15000')
+-- Who is far behind in a long line shows less often that it is alive: 1/64 less
+-- for each place, up to a window of 15 s. So that much is added to the time of
+-- its sign of life.
+local window = ARGV[4] + 0
+local patience = math.floor(
+    math.max(0, math.min(window * ahead / 64, 480 - window)))
 redis.call('ZADD', line, string.format('%.0f', ticket * 4194304 +
-    (now + patience(ahead, ARGV[4])) % 4194304), me)
+    (now + patience) % 4194304), me)
 if lasts == 0 then
     redis.call('PEXPIRE', line, '15000')
 end
-local function busy(ttl, others)
-    return {0, ttl, others, ARGV[6] == '1' and listeners(ARGV[3], key) or nil}
-end
-if last and left ~= -2 then
-    -- Nothing can be granted. If the last one can be told, this token is not
-    -- the first; else, and for the others, the whole line says.
-    if not last[1] then
-        return busy(left, 0)
-    end
-    local _, client, _, window = waiter_of(last[1])
-    if window and not is_dead(now, last[2], window) and
-        listeners(client, key) ~= 0 then
-        return busy(left, ahead)
-    end
-end
-local from, to, size, members = '0', '1', 2, nil
-repeat
-    members = redis.call('ZRANGE', line, from, to, 'WITHSCORES')
-    for i = 1, #members, 2 do
-        local who, client, its, window, known = waiter_of(members[i])
-        local is_me = members[i] == me
-        if not is_me and
-            (not who or is_dead(now, members[i + 1], window)) then
-            redis.call('ZREM', line, members[i])
-        elseif not is_me and listeners(client, key) == 0 then
-            -- It lives, but cannot be told now: it keeps its place.
-            from = from + 1
-        elseif left ~= -2 or gap > 0 or not known then
-            local free = left == -2 and gap > 0
-            return busy(free and gap or left,
-                is_me and 0 or math.max(ahead, 1))
-        else
-            redis.call('ZREM', line, members[i])
-            redis.call('SET', key, who, 'PX', its)
-            if not is_me then
-                tell(client, key, who)
-                return busy(its + 0, math.max(ahead, 1))
-            end
-            if redis.pcall('EXISTS', line) == 0 then
-                redis.pcall('DEL', mark)
-            end
-            return {1}
+-- How many are ahead, if that is known without a look along the line.
+local others
+if last and s ~= false then
+    -- If the last one can be told, this token is not the first, and somebody
+    -- else waits until the lock is free; else, and for the others, the whole
+    -- line says.
+    if last[1] then
+        local _, client, _, its = waiter_of(last[1])
+        if its and not is_dead(now, last[2], its) and
+            listeners(channel_of(client, key)) ~= 0 then
+            others = ahead
         end
+    elseif not fits(s, token) then
+        others = 0
     end
-    size = size * 4
-    to = from + size - 1
-until #members == 0
-return busy(left, 0)
+end
+if s == false and gap > 0 then
+    s, left = nil, gap
+end
+if not others then
+    local granted, mine, stop, failure = serve(s, key, line, now, me)
+    if failure then
+        return failure
+    elseif mine then
+        if redis.pcall('EXISTS', line) == 0 then
+            redis.pcall('DEL', mark)
+        end
+        return {1}
+    elseif granted > 0 then
+        left = redis.pcall('PTTL', key)
+    end
+    others = stop == me and 0 or math.max(ahead, 1)
+end
+local heard = ARGV[6] == '1' and listeners(channel_of(ARGV[3], key)) or nil
+return {0, left, others, heard}
