@@ -307,7 +307,10 @@ typedef struct nxl_client_options {
      * second connection when it first waits. 1: each waiter polls, with the
      * delays of nxl_lock_options.retry_min_ms. HARM of 1: the order is up to
      * chance, so a waiter may starve, and the server's load grows with the
-     * number of waiters. Several servers have no line.
+     * number of waiters. In line each waiter sends a request every tenth of its
+     * TTL (100 ms to 3 s), those far behind every 5 s at most, and the first
+     * one 10 to 20 a second; a first one that is stopped delays the others by a
+     * lease. Several servers have no line.
      * nxl_client_describe() says which is in use, and why. */
     int64_t poll;
 } nxl_client_options;
