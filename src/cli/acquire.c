@@ -127,8 +127,8 @@ static void take_inspection(struct wait *wait, int result)
     } else if (result == NXL_OK) {
         report_waiting(wait, &holder);
     } else if (result != NXL_FREE) {
-        outage_began(&wait->outage, session->args, result,
-            nxl_lock_errmsg(wait->looker));
+        outage_began(
+            &wait->outage, session, result, nxl_lock_errmsg(wait->looker));
     }
     if (wait->code != 0)
         nxl_lock_cancel(session->lock);

@@ -386,7 +386,7 @@ void session_complain(struct session *session, const char *what, int result)
 
     event_report(
         event, "cannot %s '%s': %s", what, session->args->shown, event.why);
-    connect_advise(session->args, result, why);
+    connect_advise(session->args, session->client, result);
 }
 
 int session_failed(struct session *session, const char *what, int result)
