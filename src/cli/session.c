@@ -27,8 +27,6 @@
 #include "cli/conf.h"
 #include "cli/table.h"
 
-#define MS_PER_S 1000
-
 /* Descriptors to poll: signals, timer, session->also, the library's. */
 #define FDS_MAX 16
 #define ALSO (sizeof(((struct session *)0)->also) / sizeof(struct pollfd))
