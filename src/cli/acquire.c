@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/clock.h"
 #include "cli/date.h"
 #include "cli/duration.h"
 #include "cli/event.h"
@@ -28,7 +29,6 @@
 /* How long -n waits for an expired timestamp: enough for two attempts. */
 #define TAKE_OVER_MS 2000
 #define LOOK_AGAIN (10 * NS_PER_S)
-#define MS_PER_S 1000
 
 /* A wait, and a second handle that inspects the lock in the meantime. */
 struct wait {
@@ -127,8 +127,8 @@ static void take_inspection(struct wait *wait, int result)
     } else if (result == NXL_OK) {
         report_waiting(wait, &holder);
     } else if (result != NXL_FREE) {
-        outage_began(&wait->outage, session->args, result,
-            nxl_lock_errmsg(wait->looker));
+        outage_began(
+            &wait->outage, session, result, nxl_lock_errmsg(wait->looker));
     }
     if (wait->code != 0)
         nxl_lock_cancel(session->lock);

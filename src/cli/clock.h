@@ -10,6 +10,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
+#define MS_PER_S 1000
 
 /* No time to wake at. */
 #define NEVER UINT64_MAX

@@ -207,11 +207,25 @@ static void say_conf(const struct args *args)
     said = true;
 }
 
-void connect_advise(const struct args *args, int result, const char *why)
+/* Has a server accepted the login? Then what it denies is a command or a key.
+ */
+static bool is_logged_in(nxl_client *client)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+
+    for (size_t i = 0; i < nxl_client_servers(client); i++) {
+        if (nxl_client_server_facts(client, i, &facts) == NXL_OK &&
+            facts.logged_in)
+            return true;
+    }
+    return false;
+}
+
+void connect_advise(const struct args *args, nxl_client *client, int result)
 {
     if (result == NXL_E_DENIED && source_is_stripped(args))
         source_explain();
-    else if (result == NXL_E_DENIED && strstr(why, "NOPERM"))
+    else if (result == NXL_E_DENIED && is_logged_in(client))
         say("'nxlock doctor%s%s', with the same server and user, names a "
             "missing permission; docs/acl.md has all that are needed",
             args->pasted[0] != '\0' ? " " : "", args->pasted);

@@ -18,8 +18,8 @@ bool connect_urls(const struct args *args, struct url_list *list);
 int connect_client(
     nxl_client **client, const struct args *args, nxl_client_options *options);
 
-/* The remedy for what a lock's or client's message says, in a line of its own,
- * if there is one that the message does not have. */
-void connect_advise(const struct args *args, int result, const char *why);
+/* The remedy for a result of the client, in a line of its own, if there is one
+ * that the client's or lock's message does not have. */
+void connect_advise(const struct args *args, nxl_client *client, int result);
 
 #endif

@@ -15,11 +15,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "cli/clock.h"
 #include "cli/connect.h"
 #include "cli/duration.h"
 #include "cli/report.h"
 
-#define MS_PER_S 1000
 #define DAY_S (INT64_C(24) * 3600)
 #define WARN_S (14 * DAY_S)
 #define FAIL_S DAY_S

@@ -72,7 +72,7 @@ void drill_failed(struct drill *d, const char *what, const struct contender *c)
         return;
     }
     drill_found(d, FAILED, "%s: %s", what, why);
-    connect_advise(d->args, c->result, why);
+    connect_advise(d->args, c->client, c->result);
     d->code = exit_code_for(c->result, EXIT_UNAVAILABLE);
 }
 

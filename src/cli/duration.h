@@ -19,8 +19,8 @@ bool duration_parse(const char *text, int64_t *ms);
  * bytes. */
 const char *duration_text(char *out, int64_t ms);
 
-/* Rounds ms down, or up, to one decimal of a suitable unit: up, 12264 becomes
- * 12300. For advice such as "use 12.3s or more". */
+/* Rounds ms down, or up, to whole minutes or one decimal of another unit: up,
+ * 12264 becomes 12300. For advice such as "use 12.3s or more". */
 int64_t duration_round(int64_t ms, bool up);
 
 /* Writes what is left of a lease, rounded up, to whole seconds at least: "4s",

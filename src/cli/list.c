@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/clock.h"
 #include "cli/date.h"
 #include "cli/duration.h"
 #include "cli/every.h"
@@ -20,8 +21,6 @@
 #include "cli/report.h"
 #include "cli/scan.h"
 #include "wire/record.h"
-
-#define MS_PER_S 1000
 
 static int longest_first(const void *a, const void *b)
 {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/ask.h"
+#include "cli/clock.h"
 #include "cli/date.h"
 #include "cli/foreign.h"
 #include "cli/holder.h"
@@ -18,8 +19,6 @@
 #include "cli/once_words.h"
 #include "cli/report.h"
 #include "wire/record.h"
-
-#define MS_PER_S 1000
 
 struct view {
     struct session session;

@@ -5,14 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/clock.h"
 #include "cli/date.h"
 #include "cli/event.h"
 #include "cli/foreign.h"
 #include "cli/label.h"
 #include "cli/report.h"
 #include "wire/record.h"
-
-#define MS_PER_S 1000
 
 static const char *time_words(char *out, int64_t ms)
 {

@@ -5,15 +5,15 @@
 #include "cli/connect.h"
 #include "cli/event.h"
 
-void outage_began(
-    struct outage *outage, const struct args *args, int result, const char *why)
+void outage_began(struct outage *outage, const struct session *session,
+    int result, const char *why)
 {
     if (outage->reported)
         return;
     outage->reported = true;
     event_report((struct event){.kind = EVENT_SERVER_DOWN, .why = why},
-        "waiting for '%s': %s", args->shown, why);
-    connect_advise(args, result, why);
+        "waiting for '%s': %s", session->args->shown, why);
+    connect_advise(session->args, session->client, result);
 }
 
 void outage_ended(

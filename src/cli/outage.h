@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/args.h"
+#include "cli/session.h"
 
 /* All zero before the first report. */
 struct outage {
@@ -16,8 +16,8 @@ struct outage {
 };
 
 /* The server could not decide: result, and its words. */
-void outage_began(struct outage *outage, const struct args *args, int result,
-    const char *why);
+void outage_began(struct outage *outage, const struct session *session,
+    int result, const char *why);
 /* The server answered, after waiting for waited_ms. */
 void outage_ended(
     struct outage *outage, const struct args *args, int64_t waited_ms);

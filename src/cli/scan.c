@@ -371,7 +371,7 @@ void scan_servers(struct lister *lister)
         }
         report_left_out(lister, rc);
         if (rc == NXL_E_UNREACHABLE)
-            connect_advise(lister->session.args, rc, nxl_client_errmsg(client));
+            connect_advise(lister->session.args, client, rc);
         if (lister->code == 0)
             lister->code = exit_code_for(rc, EXIT_BUSY);
     }

@@ -27,8 +27,6 @@
 #include "cli/report.h"
 #include "cli/table.h"
 
-#define MS_PER_S 1000
-
 /* Descriptors to poll: signals, timer, session->also, the library's. */
 #define FDS_MAX 16
 #define ALSO (sizeof(((struct session *)0)->also) / sizeof(struct pollfd))
@@ -386,7 +384,7 @@ void session_complain(struct session *session, const char *what, int result)
 
     event_report(
         event, "cannot %s '%s': %s", what, session->args->shown, event.why);
-    connect_advise(session->args, result, why);
+    connect_advise(session->args, session->client, result);
 }
 
 int session_failed(struct session *session, const char *what, int result)

@@ -128,8 +128,8 @@ static void report_wait(struct waiter *waiter, int rc, const nxl_holder *holder)
         outage_ended(&waiter->outage, args, waited_ms(waiter));
         report_holder(waiter, holder);
     } else {
-        outage_began(
-            &waiter->outage, args, rc, nxl_lock_errmsg(waiter->session.lock));
+        outage_began(&waiter->outage, &waiter->session, rc,
+            nxl_lock_errmsg(waiter->session.lock));
     }
 }
 

@@ -291,6 +291,17 @@ as() { # USER COMMAND...: of doctor
     done
 }
 
+# Outside doctor, its name is given where a permission is missing; not where the
+# login is refused, whatever the server is called.
+user noset -set
+as noset gives 77 "a user without SET, who acquires" acquire x
+said "is sent to doctor" "'nxlock doctor x', with the same server and user"
+ln -s "$socket" "$dir/NOPERM"
+with_password wrong-one gives 77 "one with a wrong password" \
+    status x -u "unix://noset@$dir/NOPERM"
+said "is told the server" "/NOPERM"
+unsaid "and is not sent there" "nxlock doctor"
+
 # The database.
 with_query db=99 doctor 78 "a database that there is not"
 finds "is found" FAIL database "DB index.*; choose an existing database"

@@ -197,9 +197,9 @@ def as_documented(nxlock, tap, server):
         lines = re.findall("^    ACL SETUSER jobs (~.*)$", page.read(), re.M)
     # of run, and of run --every in addition
     rules = lines[0].split() + lines[1].split()
-    server.cli("ACL", "SETUSER", "locks", "reset", "on", ">p",
+    server.cli("ACL", "SETUSER", "locks", "reset", "on", ">Zqx7",
                *rules)
-    url = server.url.replace("//", "//locks:p@")
+    url = server.url.replace("//", "//locks:Zqx7@")
     for name in "backup:7", "backup:{a}b":
         key = name + ":every" if "{" in name else "{" + name + "}:every"
         for code, command, recorded in (

@@ -252,8 +252,9 @@ static void users_who_may_not(void **state)
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
         char command[256], url[256];
         once_clean(NULL);
-        snprintf(command, sizeof(command), "ACL SETUSER u reset on >p &* %s %s",
-            rights[i][0], rights[i][1]);
+        snprintf(command, sizeof(command),
+            "ACL SETUSER u reset on >Zqx7 &* %s %s", rights[i][0],
+            rights[i][1]);
         freeReplyObject(redis_commandf(servers, command));
         snprintf(url, sizeof(url), "%.*s?user=u&password=Zqx7",
             (int)strcspn(url_of(0), "?"), url_of(0));
