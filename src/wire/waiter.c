@@ -66,11 +66,12 @@ static size_t digits_at_begin(struct slice text)
  * is no member. */
 static int64_t window_of(struct slice member)
 {
-    struct slice word, lease, window;
+    struct slice token, client, lease, window;
 
-    if (!take_word(&member, &word) || !take_word(&member, &word) ||
-        !take_word(&member, &lease) || !take_word(&member, &window) ||
-        digits_at_begin(lease) != lease.len || digits_at_begin(window) == 0)
+    if (!take_word(&member, &token) || !take_word(&member, &client) ||
+        memchr(client.data, ':', client.len) || !take_word(&member, &lease) ||
+        !take_word(&member, &window) || digits_at_begin(lease) != lease.len ||
+        digits_at_begin(window) == 0)
         return -1;
     window.len = digits_at_begin(window);
     return number_of(window, SEEN_WRAP);

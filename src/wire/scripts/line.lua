@@ -11,10 +11,12 @@ local function tick_of(time)
     return time[1] * 32 + math.floor(time[2] / 31250)
 end
 -- The parts of a member, and whether it has no more of them: else this version
--- may not grant the lock to it. nil: no version made this member.
+-- may not grant the lock to it. nil: no version made this member. A client has
+-- no ':', which ends it in the channel: with one, a member of the line of "a"
+-- would have its message sent for "b:a".
 local function waiter_of(member)
     local token, client, lease, window, more =
-        string.match(member, '^(%S+) (%S+) (%d+) (%d+)(.*)$')
+        string.match(member, '^(%S+) ([^%s:]+) (%d+) (%d+)(.*)$')
     return token, client, lease, window, more == ''
 end
 -- A member that has been silent for longer than its window is dead. A sign of
