@@ -58,6 +58,13 @@ struct listener {
     char id[UUID_TEXT + 1];
 };
 
+/* SUBSCRIBE of a channel. A request is larger than all the rest of a waiting
+ * lock, so it exists only while it is under way. */
+struct asking {
+    struct request request; /* its owner is the channel */
+    struct verb verb;
+};
+
 /* The number of the connection that is up; 0: none is. */
 static unsigned up_now(const struct listener *l)
 {
@@ -66,7 +73,7 @@ static unsigned up_now(const struct listener *l)
 
 static bool channel_asks(const struct channel *c)
 {
-    return c->request.state != REQUEST_IDLE;
+    return c->asking;
 }
 
 static bool channel_confirmed(const struct channel *c)
@@ -129,23 +136,28 @@ static struct channel *channel_new(struct subscriber *s, struct slice name)
     }
     memcpy(bytes, name.data, name.len);
     c->name = (struct slice){bytes, name.len};
-    c->verb = (struct verb){.kind = VERB_SUBSCRIBE, .key = c->name};
     c->messages.state = MESSAGES_COMING;
     c->subscriber = s;
-    c->request.server = &s->listener->server;
     list_init(&c->waiting);
     list_init(&c->active);
-    list_init(&c->request.node);
     list_append(&s->listener->all, &c->node);
     index_entry_init(&c->entry);
     index_put(&s->listener->channels, &c->entry, c->name);
     return c;
 }
 
+static void asking_free(struct asking *asking)
+{
+    if (!asking)
+        return;
+    request_free(&asking->request);
+    free(asking);
+}
+
 static void channel_free(struct channel *c)
 {
     struct listener *l = c->subscriber->listener;
-    request_free(&c->request);
+    asking_free(c->asking);
     index_remove(&l->channels, &c->entry);
     list_remove(&c->node);
     list_remove(&c->active);
@@ -172,10 +184,30 @@ struct channel *subscriber_open(struct subscriber *s, struct slice key)
     return c;
 }
 
+static void give_up(struct channel *c, uint64_t wait, uint64_t now)
+{
+    c->refused = true;
+    c->commands = c->subscriber->commands->connections;
+    c->retry_at = deadline_after(now, wait);
+}
+
 static void channel_ask(struct channel *c, uint64_t now)
 {
+    struct listener *l = c->subscriber->listener;
+    struct asking *asking = calloc(1, sizeof(*asking));
+    if (!asking) {
+        give_up(c, BUSY_WAIT, now);
+        text_set(&l->why, "out of memory");
+        l->review = true;
+        return;
+    }
+    asking->verb = (struct verb){.kind = VERB_SUBSCRIBE, .key = c->name};
+    asking->request.server = &l->server;
+    asking->request.owner = c;
+    list_init(&asking->request.node);
+    c->asking = asking;
     c->asked_at = now;
-    server_submit(&c->request, &c->verb, NULL, now);
+    server_submit(&asking->request, &asking->verb, NULL, now);
 }
 
 /* Subscribes if locks wait, and it is time for it. */
@@ -220,8 +252,11 @@ void channel_rest(struct channel *c, uint64_t now)
     if (--c->waits > 0)
         return;
     list_remove(&c->active);
-    if (c->request.state == REQUEST_WAITING)
-        server_cancel(&c->request, false, now);
+    if (!c->asking || c->asking->request.state != REQUEST_WAITING)
+        return;
+    server_cancel(&c->asking->request, false, now);
+    asking_free(c->asking);
+    c->asking = NULL;
 }
 
 /* Frees the channels that no lock uses, but those that the connection listens
@@ -273,13 +308,6 @@ static void confirmed(struct channel *c, uint64_t now)
     channel_report(c, true, now);
 }
 
-static void give_up(struct channel *c, uint64_t wait, uint64_t now)
-{
-    c->refused = true;
-    c->commands = c->subscriber->commands->connections;
-    c->retry_at = deadline_after(now, wait);
-}
-
 /* Refused, or given up for now. */
 static void refused(
     struct channel *c, const struct outcome *outcome, uint64_t now)
@@ -317,24 +345,27 @@ static void failed(
         refused(c, outcome, now);
 }
 
-static void take(
-    struct subscriber *s, const struct completion *done, uint64_t now)
+static void take_message(
+    struct subscriber *s, const struct outcome *message, uint64_t now)
 {
-    struct channel *c;
-    if (!done->request) {
-        c = channel_find(s->listener, done->outcome.text);
-        if (!c || !channel_confirmed(c))
-            server_replace(&s->listener->server, FAULT_NOT_REDIS,
-                "a message on a channel that was not asked for", now);
-        else if (s->on_message)
-            s->on_message(c, done->outcome.value, now);
-        return;
-    }
-    c = list_entry(done->request, struct channel, request);
-    if (done->outcome.kind == OUTCOME_FAULT)
-        failed(c, &done->outcome, now);
+    struct channel *c = channel_find(s->listener, message->text);
+    if (!c || !channel_confirmed(c))
+        server_replace(&s->listener->server, FAULT_NOT_REDIS,
+            "a message on a channel that was not asked for", now);
+    else if (s->on_message)
+        s->on_message(c, message->value, now);
+}
+
+static void take_answer(
+    struct channel *c, const struct outcome *outcome, uint64_t now)
+{
+    struct asking *asked = c->asking;
+    c->asking = NULL;
+    if (outcome->kind == OUTCOME_FAULT)
+        failed(c, outcome, now);
     else
         confirmed(c, now);
+    asking_free(asked);
     channel_act(c, now);
 }
 
@@ -476,8 +507,12 @@ void subscriber_turn(struct subscriber *s, uint64_t now)
     struct listener *l = s->listener;
     struct completion done;
     server_tick(&l->server, now);
-    while (server_next(&l->server, &done, now))
-        take(s, &done, now);
+    while (server_next(&l->server, &done, now)) {
+        if (done.request)
+            take_answer(done.request->owner, &done.outcome, now);
+        else
+            take_message(s, &done.outcome, now);
+    }
     review(s, now);
     struct channel *check = channel_to_check(l);
     if (check && now >= deadline_after(l->server.heard_at, SILENCE_MOST))

@@ -41,9 +41,8 @@ struct channel {
     bool refused;        /* until retry_at, or a new connection for commands */
     unsigned commands;   /* refused: that connection then */
     uint64_t retry_at;
-    uint64_t asked_at; /* when the request was submitted last */
-    struct request request;
-    struct verb verb;
+    uint64_t asked_at;     /* when SUBSCRIBE was submitted last */
+    struct asking *asking; /* NULL: it is not under way */
 };
 
 struct subscriber {
