@@ -26,6 +26,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_CLUSTER_DOWN:
+    case FAULT_SLOTS:
         return NXL_E_REFUSED;
     case FAULT_NOT_DURABLE:
     case FAULT_DUPLICATE:

@@ -66,6 +66,8 @@ static const char *const remedies[] = {
     [FAULT_NO_DATABASE] =
         "choose an existing database: /N at the end of the URL, or "
         "db=N, with N below the server's setting databases",
+    [FAULT_SLOTS] =
+        "choose a name without '}', or one with a hash tag, as {a}b",
     [FAULT_NONE] = "",
     [FAULT_SERVER] = "",
     [FAULT_TLS] = "",

@@ -14,6 +14,11 @@ bool key_has_tag(struct slice key)
     return close && close > open + 1;
 }
 
+bool key_is_apart(struct slice key)
+{
+    return !key_has_tag(key) && memchr(key.data, '}', key.len);
+}
+
 /* Behind a key without a hash tag, which has a brace before it too; and behind
  * one that has a tag. */
 static const char *const endings[COMPANIONS][2] = {

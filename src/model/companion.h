@@ -3,7 +3,8 @@
  * Names the keys that accompany a lock's key, and reads such names: its fencing
  * counter, its line, the mark and the gap of the line, the record of work that
  * must be done once, and the command's record of a periodic run. All have the
- * same hash tag as the lock's key, so a Redis Cluster keeps them together.
+ * same hash tag as the lock's key, so a Redis Cluster keeps them together; but
+ * not for a key with a '}' and no hash tag, which is refused there.
  *
  * Invariant: no two locks share a line or a record of work: the lock "K" has
  * "{K}:nxl-l", the lock "{K}" has "{K}::nxl-l". They may share a counter, whose
@@ -27,6 +28,9 @@ enum companion {
 /* Does the key have a hash tag: something between its first '{' and the next
  * '}'? */
 bool key_has_tag(struct slice key);
+/* Would a Redis Cluster keep the keys that accompany this one in another slot?
+ * In "{a}b}:nxl-l", which accompanies "a}b", the hash tag is "a". */
+bool key_is_apart(struct slice key);
 
 /* {KEY}:f, :nxl-l, :nxl-w, :nxl-g, :once or :every; if the key has a hash tag
  * KEY:f, KEY::nxl-l, KEY::nxl-w, KEY::nxl-g, KEY::once or KEY:every. A zero

@@ -38,6 +38,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_TLS:
     case FAULT_CERTIFICATE:
     case FAULT_NO_DATABASE:
+    case FAULT_SLOTS:
     case FAULT_CLASSES:
         break;
     }
@@ -73,6 +74,7 @@ static const enum fault order[] = {
     FAULT_NOT_PRIMARY,
     FAULT_ACTIVE_REPLICA,
     FAULT_CLUSTER,
+    FAULT_SLOTS,
     FAULT_UNSUPPORTED,
     FAULT_DUPLICATE,
     FAULT_NOT_DURABLE,

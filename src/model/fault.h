@@ -38,6 +38,8 @@ enum fault {
     FAULT_CREDENTIALS,  /* this client's own password or certificate cannot be
                          * read now, or its callback failed */
     FAULT_NO_DATABASE,  /* SELECT is refused: no such database */
+    FAULT_SLOTS,        /* in a Redis Cluster the keys of this lock would be in
+                         * several slots */
     FAULT_CLASSES
 };
 

@@ -3,6 +3,7 @@
 #include "net/request.h"
 
 #include "base/clock.h"
+#include "model/companion.h"
 #include "base/deadline.h"
 #include "base/prefetch.h"
 #include "model/token.h"
@@ -124,6 +125,14 @@ static void fail_hanging(struct server *s, struct request *r, uint64_t now)
     request_fail(s, r, FAULT_TIMEOUT, false);
 }
 
+static void fail_apart(struct server *s, struct request *r)
+{
+    text_set(&s->why,
+        "in a Redis Cluster the keys of a lock must have the same "
+        "slot, which a name with '}' and no hash tag prevents");
+    request_fail(s, r, FAULT_SLOTS, false);
+}
+
 static void fail_without_memory(struct server *s, struct request *r)
 {
     text_set(&s->why, "out of memory: cannot store the command");
@@ -173,6 +182,8 @@ void requests_format(struct server *s, uint64_t now)
             fail_hanging(s, r, now);
         } else if (verb_too_late(r->exchange.verb, now)) {
             request_fail_late(s, r);
+        } else if (s->facts.cluster && key_is_apart(r->exchange.verb->key)) {
+            fail_apart(s, r);
         } else if (!format(s, r, now)) {
             fail_without_memory(s, r);
         }

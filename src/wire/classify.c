@@ -28,6 +28,7 @@ static const struct rule rules[] = {
     {FAULT_RETRY, true, "BUSY"},
     {FAULT_RETRY, true, "TRYAGAIN"},
     {FAULT_CLUSTER_DOWN, true, "CLUSTERDOWN"},
+    {FAULT_SLOTS, true, "CROSSSLOT"},
     {FAULT_RETRY, true, "EXECABORT"},
     {FAULT_RETRY, true, "NOSCRIPT"},
     {FAULT_RETRY, false, "max number of clients"},

@@ -2,13 +2,15 @@
 /*
  * Nodes of a Redis Cluster. One that does not serve all slots, or does not say
  * so, is refused at the first command, whatever the name; one that serves them
- * all works; and no other server is asked about slots. Through both APIs.
+ * all works, but not for a name whose keys would be in several slots; and no
+ * other server is asked about slots. Through both APIs.
  */
 #define QUORUM_MOST 3
 #include "support/test.h"
 
 #include <arpa/inet.h>
 
+#include "model/companion.h"
 #include "live/api_rig.h"
 
 enum { TTL_MS = 30000 };
@@ -259,6 +261,116 @@ static void among_servers_it_has_no_vote(void **state)
     redis_stop(&third);
 }
 
+/* ------------------------------------- names with '}' and without a hash tag
+ */
+
+static const char *const apart[] = {"a}b", "}", "{}a}", "x}{y", "{}"};
+
+static long long slot_of(struct slice key)
+{
+    redisReply *r = redisCommand(
+        servers[0].context, "CLUSTER KEYSLOT %b", key.data, key.len);
+    assert_int_equal(r->type, REDIS_REPLY_INTEGER);
+    long long slot = r->integer;
+    freeReplyObject(r);
+    return slot;
+}
+
+static const enum companion companions[] = {COMPANION_COUNTER, COMPANION_LINE,
+    COMPANION_MARK, COMPANION_GAP, COMPANION_RECORD};
+
+/* Of all keys of up to five of these letters, key_is_apart() finds those that
+ * the server would separate from what accompanies them. */
+static void which_names_are_apart(void **state)
+{
+    static const char letters[] = "a{}";
+    char key[6];
+    for (unsigned n = 1; n < 3 * 3 * 3 * 3 * 3 * 3; n++) {
+        size_t len = 0;
+        for (unsigned rest = n; rest > 0 && len < 5; rest /= 3)
+            key[len++] = letters[rest % 3];
+        struct slice name = {key, len}, other;
+        size_t far = 0;
+        for (size_t i = 0; i < sizeof(companions) / sizeof(*companions); i++) {
+            assert_true(companion_make(name, companions[i], &other));
+            far += slot_of(name) != slot_of(other);
+            free((char *)other.data);
+        }
+        assert_int_equal(far > 0, key_is_apart(name));
+    }
+}
+
+static void a_name_that_is_apart_is_refused(void **state)
+{
+    for (size_t count = 1; count <= 3; count += 2) {
+        nxl_client *client = quorum_client(count, NO_GUARD);
+        for (size_t i = 0; i < sizeof(apart) / sizeof(*apart); i++) {
+            nxl_lock *lock = new_lock(client, apart[i], TTL_MS);
+            assert_result(CALL(client, acquire, lock, 0), NXL_E_REFUSED, lock);
+            assert_contains(nxl_lock_errmsg(lock), "the same slot");
+            assert_contains(nxl_lock_errmsg(lock), "a name without '}'");
+            assert_result(
+                CALL(client, acquire, lock, 5000), NXL_E_REFUSED, lock);
+            assert_result(
+                result_of(client, begin_inspect(lock)), NXL_E_REFUSED, lock);
+            if (count == 1)
+                assert_result(begin_once(client, lock), NXL_E_REFUSED, lock);
+            nxl_lock_free(lock);
+        }
+        assert_int_equal(calls_at_all("set"), 0);
+        assert_int_equal(calls_at_all("evalsha"), 0);
+        nxl_client_free(client);
+    }
+    for (size_t count = 1; count <= 3; count += 2) {
+        nxl_client *client = quorum_client(count, NO_GUARD);
+        assert_cycle(client, "{a}b}");
+        assert_cycle(client, "a{b");
+        nxl_client_free(client);
+    }
+}
+
+/* Where the client does not know that it is a Cluster, the server says so. */
+static void a_name_that_is_apart_behind_a_proxy(void **state)
+{
+    for (size_t i = 0; i < on.servers; i++)
+        redis_run(&servers[i], "ACL", "SETUSER", "default", "-info", NULL);
+    nxl_client *client = quorum_client(1, "");
+    nxl_lock *lock = lock_with(client, "a}b", .ttl_ms = TTL_MS, .fence = 1);
+    assert_result(CALL(client, acquire, lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "CROSSSLOT");
+    assert_contains(nxl_lock_errmsg(lock), "a name without '}'");
+    end(lock, client);
+    for (size_t i = 0; i < on.servers; i++)
+        redis_run(&servers[i], "ACL", "SETUSER", "default", "+@all", NULL);
+}
+
+/* On a server without slots each of these names works, with all that it has. */
+static void such_names_work_elsewhere(void **state)
+{
+    static struct waiter waiter;
+    for (size_t i = 0; i < sizeof(apart) / sizeof(*apart); i++) {
+        nxl_client *client = client_at(server.url);
+        nxl_client *patient = client_at(server.url);
+        nxl_lock *lock =
+            lock_with(client, apart[i], .ttl_ms = TTL_MS, .fence = 1);
+        nxl_lock *waits =
+            lock_with(patient, apart[i], .ttl_ms = TTL_MS, .fence = 1);
+        struct slice line;
+        assert_true(companion_make(slice_of(apart[i]), COMPANION_LINE, &line));
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        uint64_t first = nxl_lock_fence(lock);
+        waiter_start(&waiter, waits, 20000);
+        assert_eventually(redis_exists(&server, line.data));
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        assert_int_equal(waiter_join(&waiter), NXL_OK);
+        assert_true(nxl_lock_fence(waits) > first);
+        assert_result(nxl_lock_release(waits), NXL_OK, waits);
+        free((char *)line.data);
+        end(waits, patient);
+        end(lock, client);
+    }
+}
+
 static void no_other_server_is_asked(void **state)
 {
     nxl_client *client = client_at(server.url);
@@ -286,12 +398,16 @@ int main(void)
         api_test(a_node_with_all_slots_works),
         api_test(a_node_that_does_not_say_is_refused),
         api_test(slots_that_move_away_end_it),
+        api_blocking_test(which_names_are_apart),
+        api_test(a_name_that_is_apart_is_refused),
+        api_test(a_name_that_is_apart_behind_a_proxy),
     };
     const struct CMUnitTest mixed[] = {
         api_blocking_test(among_servers_it_has_no_vote),
     };
     const struct CMUnitTest plain[] = {
         api_test(no_other_server_is_asked),
+        api_blocking_test(such_names_work_elsewhere),
     };
     return cmocka_run_group_tests_name(
                "cluster: no slots", empty, start_nodes, quorum_stop) +

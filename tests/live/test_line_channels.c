@@ -7,7 +7,7 @@
  * Invariant: nobody who waits for the other name gets it while its holder is at
  * work; and with a right for all channels somebody would.
  */
-#include "base/companion.h"
+#include "model/companion.h"
 #include "live/live_rig.h"
 
 #define ROOM (CHANNEL_MOST + 64)

@@ -35,6 +35,7 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_CLUSTER_DOWN] = "cluster down",
         [FAULT_CREDENTIALS] = "credentials",
         [FAULT_NO_DATABASE] = "no database",
+        [FAULT_SLOTS] = "slots",
     };
 
     return names[fault];

@@ -134,6 +134,7 @@ static const struct {
     {FAULT_CLUSTER, "MOVED 3999 127.0.0.1:6381"},
     {FAULT_CLUSTER, "ASK 3999 127.0.0.1:6381"},
     {FAULT_CLUSTER, "ERR SELECT is not allowed in cluster mode"},
+    {FAULT_SLOTS, "CROSSSLOT Keys in request don't hash to the same slot"},
     {FAULT_CLUSTER_DOWN, "CLUSTERDOWN The cluster is down"},
     {FAULT_CLUSTER_DOWN, "CLUSTERDOWN Hash slot not served"},
     /* no room */
@@ -177,7 +178,6 @@ static const struct {
     {FAULT_SERVER, "ERR invalid expire time in 'set' command"},
     {FAULT_SERVER, "ERR invalid DB index"},
     {FAULT_SERVER, "ERR DB index is out of range"},
-    {FAULT_SERVER, "CROSSSLOT Keys in request don't hash to the same slot"},
     {FAULT_SERVER, "MYERR x"},
     {FAULT_SERVER, OLD "Script killed by user with SCRIPT KILL... "},
     {FAULT_SERVER, ""},

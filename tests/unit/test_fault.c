@@ -55,6 +55,7 @@ static void test_passes(void **state)
     assert_false(fault_is_transient(FAULT_UNSUPPORTED));
     assert_false(fault_is_transient(FAULT_NOT_REDIS));
     assert_false(fault_is_transient(FAULT_NO_DATABASE));
+    assert_false(fault_is_transient(FAULT_SLOTS));
 }
 
 static void test_wants_mending(void **state)
