@@ -52,7 +52,7 @@ const char *acl_words(char *out, size_t size, unsigned features)
     for (unsigned i = 0; i < ACL_FEATURE_COUNT; i++) {
         const struct acl_permission *p = acl_features[i].permissions;
         for (; all & 1U << i && p->rule && used < size; p++) {
-            if (p->rule[0] != '~' && !is_repeated(all, p))
+            if (p->rule[0] == '+' && !is_repeated(all, p))
                 used += (size_t)snprintf(
                     out + used, size - used, "%s%s", used ? " " : "", p->rule);
         }

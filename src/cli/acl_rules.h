@@ -7,10 +7,8 @@
 
 #include "cli/acl_table.h"
 
-/* The rules for commands and channels that these features need, as bits, with
- * those that they are in addition to: "+set +evalsha", cut to size. Returns
- * out.
- */
+/* The rules for commands that these features need, as bits, with those that
+ * they are in addition to: "+set +evalsha", cut to size. Returns out. */
 #define ACL_WORDS 512
 const char *acl_words(char *out, size_t size, unsigned features);
 

@@ -71,6 +71,10 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 /* Not of keys: the channels of those who wait in line for this lock. The 36
  * bytes are the UUID of the client. */
 #define ACL_CHANNELS "&nxl:????????????????????????????????????:NAME"
+#define ACL_TRIAL_CHANNELS \
+    "&nxl:????????????????????????????????????:NAME:doctor:*"
+#define ACL_DRILL_CHANNELS \
+    "&nxl:????????????????????????????????????:NAME:drill:*"
 
 /* FEATURE(NUMBER, name, the features that it is in addition to, purpose, the
  * permissions with the effect of each if it is missing) */
@@ -163,13 +167,14 @@ FEATURE(SCAN, "scan", 0, "list the locks", \
 FEATURE(EXAMINE, "examine", \
     ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE), \
     "check servers and permissions", {ACL_TRIAL, ACL_NO_TRIAL}, \
-    {ACL_TRIAL_COMPANIONS, ACL_NO_TRIAL}, {"+ping", ACL_UNKNOWN_TO_DOCTOR}, \
+    {ACL_TRIAL_COMPANIONS, ACL_NO_TRIAL}, \
+    {ACL_TRIAL_CHANNELS, ACL_NO_NEWS}, {"+ping", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+config|get", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+dbsize", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR}) \
 FEATURE(CONTEND, "contend", ACL_BIT(EXTEND) | ACL_BIT(LINE), \
     "contend for a lock of drill's own", {ACL_DRILL, ACL_NO_DRILL}, \
-    {ACL_DRILL_COMPANIONS, ACL_NO_LINE})
+    {ACL_DRILL_COMPANIONS, ACL_NO_LINE}, {ACL_DRILL_CHANNELS, ACL_NO_NEWS})
 
 /* What a command of nxlock uses, for docs/acl.md: COMMAND(name, features) */
 #define ACL_COMMANDS \

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api/private.h"
+#include "cli/acl_table.h"
 #include "cli/connect.h"
 #include "cli/foreign.h"
 #include "cli/name.h"
@@ -106,10 +107,13 @@ void doctor_acl(struct doctor *d, size_t server)
 }
 
 /* Patterns for the keys of the lock, its fencing counter, its record, that of
- * --every, and what doctor itself tries beside them. */
-static const char *patterns(const struct doctor *d)
+ * --every, and what doctor itself tries beside them; with channels, for those
+ * too. */
+static const char *patterns(const struct doctor *d, bool channels)
 {
     static char words[REMEDY_ROOM];
+    static const char channel[] = ACL_CHANNELS;
+    int before_name = (int)(sizeof(channel) - sizeof("NAME"));
     const char *prefix = nxl_client_prefix(d->client);
     bool known = d->name && strlen(d->key) < PATTERN_MOST && is_plain(d->key);
     const char *name = known ? d->name : "NAME";
@@ -126,6 +130,10 @@ static const char *patterns(const struct doctor *d)
             known ? prefix : "PREFIX", name);
     else
         snprintf(words, sizeof(words), "~%s* ~{%s*", key, key);
+    size_t used = strlen(words);
+    if (channels)
+        snprintf(words + used, sizeof(words) - used, " %.*s%s*", before_name,
+            channel, key);
     return words;
 }
 
@@ -170,7 +178,7 @@ const char *doctor_remedy(struct doctor *d, size_t server, int result,
             : "in the server's configuration give the user %s %s%s%s (it has "
               "no ACL command)",
         user_at(d, first, end), commands, keys ? " " : "",
-        keys ? patterns(d) : "");
+        keys ? patterns(d, strstr(commands, "+publish")) : "");
     return words;
 }
 
@@ -205,17 +213,21 @@ static void check_key(struct doctor *d, size_t server, enum level level,
 /* Without these, waiters poll. */
 static void check_line_keys(struct doctor *d, size_t server)
 {
-    char *line = name_companion(d->key, COMPANION_LINE);
-    char *mark = name_companion(d->key, COMPANION_MARK);
+    static const struct {
+        enum companion key;
+        const char *rule, *words;
+    } keys[] = {
+        {COMPANION_LINE, "+zcard", "the line of those who wait"},
+        {COMPANION_MARK, "+pttl", "the mark of that line"},
+        {COMPANION_GAP, "+pttl", "the gap of that line"},
+    };
 
-    if (line && mark) {
-        check_key(d, server, LEVEL_NOTE, "+zcard", line,
-            "the line of those who wait");
-        check_key(
-            d, server, LEVEL_NOTE, "+pttl", mark, "the mark of that line");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char *key = name_companion(d->key, keys[i].key);
+        if (key)
+            check_key(d, server, LEVEL_NOTE, keys[i].rule, key, keys[i].words);
+        free(key);
     }
-    free(line);
-    free(mark);
 }
 
 /* Sends what a lock or doctor can do without, and reports what is refused. */
@@ -275,7 +287,7 @@ void doctor_untried(struct doctor *d)
             "%s; 'ACL GETUSER %s' on the server shows what the user may do, "
             "docs/acl.md what it needs",
             NOT_TRIED,
-            d->name ? "writing the keys of NAME"
+            d->name ? "writing the keys of NAME, " ACL_CHANNELS
                     : "+zcard and the keys of your own locks",
             user_at(d, 0, d->servers));
 }

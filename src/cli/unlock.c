@@ -39,7 +39,8 @@ static const char *own_number(
     return is && what == COMPANION_COUNTER ? "a fencing counter"
            : is && what == COMPANION_MARK
                ? "the mark that somebody waits in line"
-               : NULL;
+           : is && what == COMPANION_GAP ? "the gap of a line"
+                                         : NULL;
 }
 
 /* Shows the holder, and asks the user unless --yes is given. 0: remove it; or

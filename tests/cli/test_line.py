@@ -225,6 +225,11 @@ class Room(Tap):
                        "-y")[1]
         self.check("somebody waits in line, not a lock" in said,
                    "is told as what it is", said)
+        self.server.cli("SET", "{x}:nxl-g", "1", "PX", "60000")
+        said = self.nx(69, "the gap", "unlock", "{x}:nxl-g", "--force",
+                       "-y")[1]
+        self.check("the gap of a line, not a lock" in said,
+                   "is told as what it is", said)
         self.nx(69, "the line", "unlock", "{x}:nxl-l", "--force", "-y")
         self.equal((self.there("{x}:nxl-w"), self.waiters()),
                    ("1", b"2\n"), "both stay")
@@ -271,6 +276,7 @@ class Room(Tap):
     def not_listed(self):
         self.begin((member(1), 0))
         self.server.cli("SET", "{x}:nxl-w", "1", "PX", "60000")
+        self.server.cli("SET", "{x}:nxl-g", "1", "PX", "60000")
         out, said = self.nx(0, "list", "list")
         self.check(out.count("\n") == 1 and out.startswith("x\t") and not said,
                    "shows the lock alone", out + said)

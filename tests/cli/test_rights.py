@@ -16,15 +16,17 @@ import rig
 PAGE = pathlib.Path(__file__).parents[2] / "docs/acl.md"
 PASSWORD = "sesame-secret"
 NAME = "job"
+CHANNELS = "&nxl:" + 36 * "?" + ":"
 # What doctor says if that pattern is missing.
 OF_PATTERN = {
     "~NAME": r"cannot read the lock's key, 'job': NOPERM",
     "~{NAME}:f": r"cannot read its fencing counter, '\{job\}:f': NOPERM",
     "~{NAME}:nxl-l": r"cannot read the line .*'\{job\}:nxl-l': NOPERM",
     "~{NAME}:nxl-w": r"cannot read the mark .*'\{job\}:nxl-w': NOPERM",
+    "~{NAME}:nxl-g": r"cannot read the gap .*'\{job\}:nxl-g': NOPERM",
     "~NAME:doctor:*": r"FAIL .*the test lock 'job:doctor:",
     "~{NAME:doctor:*}:*": r"'\{job:doctor:[^']*\}:f': .*NOPERM",
-    "&nxl:*": r"NOPERM .*channels",
+    CHANNELS + "NAME:doctor:*": r"NOPERM .*channels",
 }
 CANNOT_TELL = "not tried, so it is not known whether these are permitted: "
 # Without it, nothing that doctor tries is refused or replaced by something
@@ -136,7 +138,8 @@ class Rights:
     def all_there(self, rules):
         for words in ((NAME,), ()):
             extra = () if words else ("~nxlock:doctor:*",
-                                      "~{nxlock:doctor:*}:*")
+                                      "~{nxlock:doctor:*}:*",
+                                      CHANNELS + "nxlock:doctor:*")
             code, lines, refused = self.doctor(
                 (*rules, *extra), False, *words)
             self.tap.equal(code, 0, f"doctor {words}: all permissions of the "

@@ -50,7 +50,7 @@ class Table:
         effects = {name: "".join(re.findall('"([^"]*)"', words))
                    for name, words in re.findall(
                        r'EFFECT\((\w+), ((?:"[^"]*" *)+)\)', text)}
-        keys = dict(re.findall(r'#define (ACL_\w+) "([~&][^"]+)"', text))
+        keys = dict(re.findall(r'#define (ACL_\w+)\s+"([~&][^"]+)"', text))
         self.features = {}
         for number, name, base, purpose, permissions in re.findall(
                 r'FEATURE\((\w+), "([^"]+)",\s+(.*?),\s+"([^"]+)",'
@@ -104,9 +104,10 @@ class Table:
 def rule_of(rule, name, prefix):
     """The rule for a lock of that name, or pattern of names, below a prefix;
     None: another rule matches these keys too."""
-    own = re.fullmatch(r"~(\{?)NAME:(doctor|drill):\*(\}:\*)?", rule)
+    own = re.fullmatch(r"(~\{?|&.*:)NAME:(doctor|drill):\*(\}:\*)?", rule)
     if own and prefix:  # the command writes its own lock's name in braces then
-        return None if own[1] else f"~{prefix}{{{name}:{own[2]}:*"
+        return None if own[1] == "~{" else \
+            f"{own[1]}{prefix}{{{name}:{own[2]}:*"
     if rule == "~{NAME}:every":
         return f"~{prefix}{{{name}}}:every"
     return rule.replace("NAME", prefix + name)

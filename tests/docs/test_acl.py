@@ -184,14 +184,18 @@ def check_names(room):
     """What the page says of other names: one pattern for all keys."""
     rules = room.rules("lines", "A user who locks", "`run --every`",
                        "`doctor`", "`once`")
-    commands = [rule for rule in rules if rule[0] != "~"]
+    commands = [rule for rule in rules if rule[0] == "+"]
+    channels = "&nxl:" + 36 * "?" + ":"
     for pattern, names in (("~*", ("any:thing", "{a}b")),
                            ("~{a}b*", ("{a}b", "{a}b:c")),
-                           ("~two?words*", ("two words",))):
+                           ("~two?words", ("two words",)),
+                           ("~a\\*b", ("a*b",))):
         for name in names:
-            keys = [pattern] if " " not in name else [
-                rule.replace("backup:*", "two?words") for rule in rules
-                if rule[0] == "~"]
+            keys = [pattern, channels + pattern[1:]]
+            if pattern[-1] != "*":  # as many patterns as the line has
+                text = {"~": pattern[1:], "&": pattern[1:].replace("?", "%20")}
+                keys = [rule.replace("backup:*", text[rule[0]])
+                        for rule in rules if rule[0] in text]
             room.make_user([*keys, *commands])
             judged_by_doctor(room, name, pattern)
             room.as_user(0, f"{pattern}: run {name}", "run", f"--name={name}",

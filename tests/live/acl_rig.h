@@ -12,7 +12,7 @@
 
 #define NAME "job"
 #define TTL_MS 5000
-#define RULE_ROOM 32
+#define RULE_ROOM 64
 #define ODD ACL_EFFECT_COUNT /* something that the table has no words for */
 
 static const struct acl_feature features[ACL_FEATURE_COUNT] = {

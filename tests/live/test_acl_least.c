@@ -320,7 +320,7 @@ static enum acl_effect use_waiters(nxl_client *client, nxl_lock *lock)
                                : effect;
 }
 
-static bool waits_in_line(nxl_client *client, const char *name)
+static enum acl_effect waits_in_line(nxl_client *client, const char *name)
 {
     nxl_lock *lock = lock_with(client, name, .ttl_ms = TTL_MS);
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
@@ -328,7 +328,11 @@ static bool waits_in_line(nxl_client *client, const char *name)
 
     assert_int_equal(nxl_client_server_facts(client, 0, &facts), NXL_OK);
     nxl_lock_free(lock);
-    return rc == NXL_BUSY && facts.in_line;
+    if (rc != NXL_BUSY)
+        return ODD;
+    if (!facts.in_line)
+        return ACL_NO_LINE;
+    return strstr(facts.waiting, "without messages") ? ACL_NO_NEWS : ACL_WORKS;
 }
 
 /* doctor's own lock, beside NAME. */
@@ -337,10 +341,12 @@ static enum acl_effect try_own(nxl_client *client)
     const char *name = NAME ":doctor:1";
     nxl_lock *own = lock_with(client, name, .ttl_ms = TTL_MS, .fence = 1);
     int rc = nxl_lock_acquire(own, 0);
-    bool waits = rc == NXL_OK && waits_in_line(client, name);
+    enum acl_effect effect = rc == NXL_OK         ? waits_in_line(client, name)
+                             : rc == NXL_E_DENIED ? ACL_NO_TRIAL
+                                                  : ODD;
 
     nxl_lock_free(own);
-    return waits ? ACL_WORKS : rc == NXL_E_DENIED ? ACL_NO_TRIAL : ODD;
+    return effect;
 }
 
 static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
@@ -366,8 +372,8 @@ static enum acl_effect use_contend(nxl_client *client, nxl_lock *lock)
 
     if (effect == ACL_WORKS && rc != NXL_OK)
         effect = rc == NXL_E_DENIED ? ACL_NO_DRILL : ODD;
-    if (effect == ACL_WORKS && !waits_in_line(client, NAME ":drill:1"))
-        effect = ACL_NO_LINE;
+    if (effect == ACL_WORKS)
+        effect = waits_in_line(client, NAME ":drill:1");
     nxl_lock_free(own);
     return effect;
 }
