@@ -214,11 +214,13 @@ def check_prefixes(room):
     rules = [rule for line in ("A user who locks", "`run --every`", "`doctor`",
                                "`once`")
              for rule in room.rules("prefixed", line)]
-    commands = [rule for rule in rules if rule[0] != "~"]
+    commands = [rule for rule in rules if rule[0] == "+"]
+    of_tag = [begin + text for begin in ("~", "&nxl:" + 36 * "?" + ":")
+              for text in ("app:{a}b*", "app:{{a}b:*")]
     escaped = [rule.replace("app:", r"a\*\?\[").replace("backup:*", "job")
-               for rule in rules if rule[0] == "~"]
+               for rule in rules if rule[0] != "+"]
     for keys, prefix, name, other in (
-            (["~app:{a}b*", "~app:{{a}b:*"], "app:", "{a}b", "axp:"),
+            (of_tag, "app:", "{a}b", "axp:"),
             (escaped, "a*?[", "job", "abc[")):
         what = f"prefix {prefix}"
         room.make_user([*keys, *commands], "--prefix", prefix)
