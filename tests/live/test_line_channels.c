@@ -11,7 +11,7 @@
 #include "live/live_rig.h"
 
 #define ROOM (CHANNEL_MOST + 64)
-#define TTL_MS 20000
+#define TTL_MS 30000
 #define WAIT_MS 30000
 #define ANY_UUID "????????????????????????????????????"
 
@@ -308,11 +308,46 @@ static void with_all_channels_she_makes_two_holders(void **state)
     finish();
 }
 
+/* A message that only a later version understands: the waiter asks at once. One
+ * that is not the first would have asked after 2.7 s at the earliest. */
+static void what_is_not_understood_makes_a_waiter_ask(void **state)
+{
+    enum { ROUNDS = 5 };
+    char channel[ROOM], seen[32];
+    begin("a", "a:b", NULL);
+    char *line = key_of("a:b", COMPANION_LINE);
+    redisReply *time = redis_command(&server, "TIME", NULL);
+    snprintf(seen, sizeof(seen), "%llu",
+        strtoull(time->element[0]->str, NULL, 10) * 32 % 4194304);
+    freeReplyObject(time);
+    redis_run(&server, "ZADD", line, seen,
+        "00000000-0000-4000-8000-000000000000 - 20000 3200", NULL);
+    free(line);
+    /* Nobody waits for "a" any more, so there is one who asks. */
+    assert_result(nxl_lock_release(scene.holds_own), NXL_OK, scene.holds_own);
+    assert_int_equal(waiter_join(&scene.own_waiter), NXL_OK);
+    channel_of(channel, scene.client, "a:b");
+    int64_t began = 0;
+    for (int i = 0; i <= ROUNDS; i++) { /* the first learns its place */
+        long asked = redis_calls(&server, "evalsha");
+        redis_run(&server, "PUBLISH", channel, "!something", NULL);
+        assert_eventually(redis_calls(&server, "evalsha") > asked);
+        if (i == 0)
+            began = test_now_ms();
+    }
+    assert_true(test_now_ms() - began < 4000);
+    assert_false(nxl_lock_held(scene.waits_other));
+    assert_int_equal(nxl_lock_cancel(scene.waits_other), NXL_OK);
+    assert_int_equal(waiter_join(&scene.other_waiter), NXL_CANCELLED);
+    finish();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(eve_reaches_nobody_elses_waiter),
         live_test(with_all_channels_she_makes_two_holders),
+        live_test(what_is_not_understood_makes_a_waiter_ask),
     };
     return live_run_long("channels of names");
 }
