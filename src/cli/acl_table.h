@@ -40,6 +40,7 @@ EFFECT(NO_HAND_OVER, "works; does not hand over: the first in line finds " \
     "out by asking") \
 EFFECT(BLIND_HAND_OVER, "works; may hand over to a waiter that has died") \
 EFFECT(SILENT_HAND_OVER, "works; the next in line finds out by asking") \
+EFFECT(NO_GAP, "works; programs outside the line get no turn") \
 EFFECT(NO_LINE, "works; waits by asking at random intervals, not in line") \
 EFFECT(NO_NEWS, "works; finds out by asking that it is its turn") \
 EFFECT(NO_WAITERS, "works; who waits in line is unknown") \
@@ -90,7 +91,7 @@ FEATURE(HAND_OVER, "hand-over", ACL_BIT(LOCK), \
     {ACL_LINE_KEY, ACL_NO_HAND_OVER}, {ACL_LINE_MARK, ACL_NO_HAND_OVER}, \
     {"+time", ACL_NO_HAND_OVER}, {"+zrange", ACL_NO_HAND_OVER}, \
     {"+zrem", ACL_NO_HAND_OVER}, {"+exists", ACL_NO_HAND_OVER}, \
-    {"+pubsub|numsub", ACL_BLIND_HAND_OVER}, \
+    {ACL_LINE_GAP, ACL_NO_GAP}, {"+pubsub|numsub", ACL_BLIND_HAND_OVER}, \
     {"+publish", ACL_SILENT_HAND_OVER}, {ACL_CHANNELS, ACL_SILENT_HAND_OVER}) \
 FEATURE(LINE, "line", ACL_BIT(RETRY) | ACL_BIT(HAND_OVER), \
     "wait in line for a busy lock", \
