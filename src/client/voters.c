@@ -3,13 +3,15 @@
  * Keeps each server's eligibility up to date.
  *
  * Invariant: an acquire is sent to a server only after its connection was
- * judged and the server found to have a vote, so every grant is a vote. A
+ * judged and the server found to have a vote, so every grant is a vote. What
+ * counts is decided by core/weigh.h alone; the words about it are added here. A
  * reason that a person can remove is checked again with a new connection, at
  * most once a second.
  */
 #include "client/voters.h"
 
 #include "client/ineligible.h"
+#include "core/weigh.h"
 
 /* Another node for the same server process; else n itself. The node that was
  * judged first has the vote. */
@@ -39,17 +41,18 @@ static void add_reason(const struct node *n, uint64_t now, struct text *text)
 
 void voters_words(const struct node *n, uint64_t now, struct text *text)
 {
-    if (voters_matter(n, VERB_ACQUIRE))
+    if (eligibility_matters(&n->voter.eligibility, VERB_ACQUIRE))
         add_reason(n, now, text);
 }
 
 static void refuse_requests(struct node *n, uint64_t now)
 {
+    const struct eligibility *e = &n->voter.eligibility;
     struct text words;
     text_clear(&words);
     add_reason(n, now, &words);
-    requests_refuse(&n->server, voters_matter(n, VERB_ACQUIRE),
-        eligibility_fault(&n->voter.eligibility, now), &words);
+    requests_refuse(&n->server, eligibility_matters(e, VERB_ACQUIRE),
+        eligibility_fault(e, now), &words);
 }
 
 bool voters_judge(struct node *n, uint64_t now)
@@ -72,6 +75,7 @@ bool voters_judge(struct node *n, uint64_t now)
     struct eligibility_terms terms = {
         .max_ttl_ms = client->max_ttl_ms,
         .drift_ppm = client->drift_ppm,
+        .several = client->server_count > 1,
         .guard = client->guard,
         .durable = s->to.settings->durable,
     };
@@ -79,7 +83,7 @@ bool voters_judge(struct node *n, uint64_t now)
     v->duplicate = duplicate_of(n);
     eligibility_judge(&v->eligibility, &info, &terms, v->duplicate != n, now);
     if (eligibility_votes(&v->eligibility, now) ||
-        !voters_matter(n, VERB_BEGIN))
+        !eligibility_matters(&v->eligibility, VERB_BEGIN))
         return false;
     refuse_requests(n, now);
     return true;
@@ -93,17 +97,23 @@ static void explain_refusal(const struct node *n, uint64_t now,
     refusal->text = (struct slice){words->data, words->len};
 }
 
+/* Without this, a client that only extends would never judge it again. */
+static void judge_again(struct node *n, uint64_t now)
+{
+    if (eligibility_recheck(&n->voter.eligibility, now))
+        server_reconnect(&n->server);
+}
+
 bool voters_ask(struct node *n, enum verb_kind verb, uint64_t now,
     struct outcome *refusal, struct text *words)
 {
     struct eligibility *e = &n->voter.eligibility;
-    if (!voters_matter(n, verb) || eligibility_votes(e, now))
+    if (weigh_verb(e, verb, now, refusal))
         return true;
     if (eligibility_recheck(e, now)) {
         server_reconnect(&n->server);
         return true; /* the new connection is judged first */
     }
-    *refusal = eligibility_refusal(e, false, now);
     explain_refusal(n, now, refusal, words);
     return false;
 }
@@ -112,13 +122,17 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now, struct outcome *other,
     struct text *words)
 {
-    struct eligibility *e = &n->voter.eligibility;
-    if (!voters_matter(n, verb) ||
-        eligibility_weigh(e, verb, outcome, now, other))
+    if (weigh_outcome(&n->voter.eligibility, verb, outcome, now, other))
         return outcome;
-    /* Without this, a client that only extends would never judge it again. */
-    if (eligibility_recheck(e, now))
-        server_reconnect(&n->server);
+    judge_again(n, now);
     explain_refusal(n, now, other, words);
     return other;
+}
+
+bool voters_believe(struct node *n, uint64_t asked_at, uint64_t now)
+{
+    if (weigh_message(&n->voter.eligibility, asked_at, now))
+        return true;
+    judge_again(n, now);
+    return false;
 }

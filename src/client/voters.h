@@ -8,16 +8,6 @@
 
 #include "client/client.h"
 
-/* Does this client check whether its servers are eligible for that verb? A
- * single server need not vote; but it must not be one where no lock belongs,
- * and durable=1 is a condition of a record. */
-static inline bool voters_matter(const struct node *n, enum verb_kind verb)
-{
-    return n->client->server_count > 1 || n->client->guard ||
-           eligibility_unfit(&n->voter.eligibility) ||
-           (verb_traits[verb].begins_work && n->server.to.settings->durable);
-}
-
 /* Is this connection of the server still to be judged? */
 static inline bool voters_unjudged(const struct node *n)
 {
@@ -30,16 +20,19 @@ static inline bool voters_unjudged(const struct node *n)
  * be such acquires, and server_next() returns them. */
 bool voters_judge(struct node *n, uint64_t now);
 
-/* May verb, which may acquire, be sent there? False: *refusal says why not; its
+/* As weigh_verb(): may verb be sent there? False: *refusal says why not; its
  * text lives in *words. */
 bool voters_ask(struct node *n, enum verb_kind verb, uint64_t now,
     struct outcome *refusal, struct text *words);
 
-/* The outcome to count: outcome itself, or other if the server has no vote on
- * it; the text of other is in *words. */
+/* As weigh_outcome(). Returns the outcome to count: outcome itself, or other;
+ * the text of other is in *words. */
 const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now, struct outcome *other,
     struct text *words);
+
+/* As weigh_message(). */
+bool voters_believe(struct node *n, uint64_t asked_at, uint64_t now);
 
 /* Adds why it has no vote now, or nothing. */
 void voters_words(const struct node *n, uint64_t now, struct text *text);

@@ -100,6 +100,8 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
         quarantine(e, info, terms, changed, now);
     e->set_back = info->set_back;
     e->slots = info->slots;
+    e->must_vote = terms->several || terms->guard;
+    e->durable = terms->durable;
 }
 
 bool eligibility_votes(const struct eligibility *e, uint64_t now)
@@ -126,63 +128,6 @@ enum fault eligibility_fault(const struct eligibility *e, uint64_t now)
         return FAULT_DUPLICATE;
     }
     return now < e->votes_at ? FAULT_RESTARTED : FAULT_NONE;
-}
-
-struct outcome eligibility_refusal(
-    const struct eligibility *e, bool unsure, uint64_t now)
-{
-    enum fault fault = eligibility_fault(e, now);
-    if (fault == FAULT_NONE) /* the quarantine ended between two readings */
-        fault = FAULT_RESTARTED;
-    return (struct outcome){
-        .kind = OUTCOME_FAULT,
-        .fault = fault,
-        .unsure = unsure,
-        .left_ms = LEFT_UNKNOWN,
-    };
-}
-
-/* Does it count that this server has our token? */
-static bool mine_counts(
-    const struct eligibility *e, enum verb_kind verb, uint64_t now)
-{
-    enum verb_mine mine = verb_traits[verb].mine;
-    if (mine == MINE_IF_VOTING)
-        return eligibility_votes(e, now) || !guarded(GUARD_ADOPT);
-    return mine == MINE_ANYWHERE || e->reason == REASON_NONE;
-}
-
-/* A server that may have lost data cannot vouch for absence, so "free" and new
- * grants need its vote. */
-static bool outcome_counts(const struct eligibility *e, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t now)
-{
-    switch (outcome->kind) {
-    case OUTCOME_GRANTED:
-        return eligibility_votes(e, outcome->sent_at);
-    case OUTCOME_MINE:
-        return mine_counts(e, verb, now);
-    case OUTCOME_SEEN:
-        return e->reason == REASON_NONE;
-    case OUTCOME_FREE:
-        return eligibility_votes(e, now);
-    case OUTCOME_BUSY:
-    case OUTCOME_RECORDED:
-    case OUTCOME_NOT_MINE:
-    case OUTCOME_FAULT:
-        break;
-    }
-    return true;
-}
-
-bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t now, struct outcome *instead)
-{
-    if (outcome_counts(e, verb, outcome, now))
-        return true;
-    *instead = eligibility_refusal(e, outcome->kind == OUTCOME_GRANTED, now);
-    instead->sent_at = outcome->sent_at;
-    return false;
 }
 
 bool eligibility_recheck(struct eligibility *e, uint64_t now)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether a server may vote, and what its answers count for. One of
- * several servers that restarted may have forgotten locks which other clients
- * still rely on; so it has no vote until every lock that it may have granted
- * before has expired (the restart quarantine). What a server says about itself
- * at each new connection is judged against what was known of it before.
+ * Decides whether a server may vote; core/weigh.h decides what its answers
+ * count for. One of several servers that restarted may have forgotten locks
+ * which other clients still rely on; so it has no vote until every lock that it
+ * may have granted before has expired (the restart quarantine). What a server
+ * says about itself at each new connection is judged against what was known of
+ * it before.
  *
  * Invariant: a server whose process cannot be shown to be older than max_ttl
  * and its drift has no vote until that time has passed since it was first seen;
@@ -37,6 +38,7 @@ struct server_info {
 
 struct eligibility_terms {
     uint32_t max_ttl_ms, drift_ppm;
+    bool several; /* it is one of several servers */
     bool guard;   /* against restarts */
     bool durable; /* the URL says that it never loses data */
 };
@@ -63,12 +65,24 @@ struct eligibility {
     bool changed;      /* it was a different process before */
     bool set_back;     /* of the info that was judged last: see server_info */
     int slots;         /* likewise */
+    bool must_vote;    /* locks need its vote, by the terms */
+    bool durable;      /* likewise, see the terms */
 };
 
 /* No lock belongs there, even with one server and whatever its name. */
 static inline bool eligibility_unfit(const struct eligibility *e)
 {
     return e->reason == REASON_ACTIVE_REPLICA || e->reason == REASON_CLUSTER;
+}
+
+/* Does it matter for that verb whether the server has a vote? A single server
+ * need not vote; but it must not be one where no lock belongs, and durable=1 is
+ * a condition of a record. */
+static inline bool eligibility_matters(
+    const struct eligibility *e, enum verb_kind verb)
+{
+    return e->must_vote || eligibility_unfit(e) ||
+           (e->durable && verb_traits[verb].begins_work);
 }
 
 /* Judges the server by info, and updates *e, which is zero at first. duplicate:
@@ -81,15 +95,6 @@ bool eligibility_votes(const struct eligibility *e, uint64_t now);
 
 /* Why not: FAULT_NONE when it has a vote. */
 enum fault eligibility_fault(const struct eligibility *e, uint64_t now);
-
-/* The outcome to count for a server without a vote. It has no text. */
-struct outcome eligibility_refusal(
-    const struct eligibility *e, bool unsure, uint64_t now);
-
-/* Does this outcome of verb count? False: the server may have forgotten what
- * the outcome would prove, and *instead is the fault to count instead of it. */
-bool eligibility_weigh(const struct eligibility *e, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t now, struct outcome *instead);
 
 /* True at most once a second while there is a reason that a person can fix:
  * then make a new connection and judge it. */

@@ -130,6 +130,13 @@ void line_prompted(struct line *l, uint64_t now);
 /* The state of the messages has changed. */
 void line_messages_changed(struct line *l, uint64_t now);
 
+/* When the request was sent by which the token waits; sent_at: when the one
+ * under way was. */
+static inline uint64_t line_asked_at(const struct line *l, uint64_t sent_at)
+{
+    return l->joins ? sent_at : l->sent_at;
+}
+
 /* The lease that JOIN and STAY ask for, and the window of time, in ticks of
  * WINDOW_TICKS per second, for which a token counts as alive after each. */
 uint32_t line_lease_ms(const struct line_terms *terms);

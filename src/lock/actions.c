@@ -76,6 +76,10 @@ void action_outcome(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now)
 {
     struct operation *op = operation_of(lock, track);
+    struct outcome other;
+    struct text words;
+    outcome = voters_weigh(node_of(op->requests[server].server), op->verb.kind,
+        outcome, now, &other, &words);
     if (outcome->kind == OUTCOME_SEEN &&
         !note_seen(lock, track, server, outcome, now))
         outcome = &out_of_memory;
@@ -126,8 +130,7 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     struct operation *op = operation_of(lock, track);
     struct request *r = &op->requests[server];
     const struct verb_traits *verb = &verb_traits[op->verb.kind];
-    if (verb->may_grant &&
-        !voters_ask(node_of(r->server), op->verb.kind, now, outcome, words))
+    if (!voters_ask(node_of(r->server), op->verb.kind, now, outcome, words))
         return true;
     if (verb->shortens_ttl && exchange_end_is_in_value(&r->exchange)) {
         *outcome =

@@ -15,8 +15,8 @@
 void action_carry_out(
     struct nxl_lock *lock, const struct action *action, uint64_t now);
 
-/* Hands an outcome to the state machine, whether a server or the library
- * decided it. */
+/* Hands an outcome to the state machine, if it counts, whether a server or the
+ * library decided it. Nothing else does. */
 void action_outcome(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now);
 

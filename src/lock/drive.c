@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/prefetch.h"
-#include "client/voters.h"
 #include "lock/actions.h"
 #include "lock/loss.h"
 #include "lock/message.h"
@@ -116,19 +115,6 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
 
 /* ---------------------------------------------------- the table's functions */
 
-static void take_weighed(struct nxl_lock *lock, enum life_track track,
-    unsigned server, const struct outcome *outcome, uint64_t now)
-{
-    const struct operation *op = operation_of(lock, track);
-    struct outcome other;
-    struct text words;
-    action_outcome(lock, track, server,
-        voters_weigh(node_of(op->requests[server].server), op->verb.kind,
-            outcome, now, &other, &words),
-        now);
-    lock_run(lock, now);
-}
-
 static void call_outcome(struct operation *op, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
@@ -137,7 +123,8 @@ static void call_outcome(struct operation *op, unsigned server,
         return;
     if (lock->operation.verb.test)
         waiting_answered(lock, outcome, now);
-    take_weighed(lock, TRACK_CALL, server, outcome, now);
+    action_outcome(lock, TRACK_CALL, server, outcome, now);
+    lock_run(lock, now);
 }
 
 static void call_tick(struct operation *op, uint64_t now)
@@ -153,8 +140,10 @@ static void renewal_reply(struct operation *op, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     struct renewing *renewing = list_entry(op, struct renewing, operation);
-    if (renewal_busy(&renewing->renewal))
-        take_weighed(renewing->lock, TRACK_RENEWAL, server, outcome, now);
+    if (!renewal_busy(&renewing->renewal))
+        return;
+    action_outcome(renewing->lock, TRACK_RENEWAL, server, outcome, now);
+    lock_run(renewing->lock, now);
 }
 
 static void renewal_due(struct operation *op, uint64_t now)

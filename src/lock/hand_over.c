@@ -5,11 +5,13 @@
  * version understands.
  *
  * Invariant: a message is only passed on to a lock of that name whose token it
- * has, and whose state machine decides whether to believe it. One that is not
- * understood only makes the locks of that name ask at once.
+ * has, and only if it counts as an answer of its server would (core/weigh.h);
+ * then the lock's state machine decides whether to believe it. One that does
+ * not count, or is not understood, only makes the lock ask at once.
  */
 #include "lock/hand_over.h"
 
+#include "client/voters.h"
 #include "lock/drive.h"
 #include "lock/waiting.h"
 #include "model/token.h"
@@ -41,6 +43,14 @@ static void ask_all(struct channel *channel, uint64_t now)
     }
 }
 
+/* Does it count that the lock was handed over to its token? */
+static bool counts(const struct nxl_lock *lock, uint64_t now)
+{
+    const struct request *r = &lock->operation.requests[0];
+    return voters_believe(node_of(r->server),
+        line_asked_at(&lock->waiting->line, r->sent_at), now);
+}
+
 static void take_message(
     struct channel *channel, struct slice payload, uint64_t now)
 {
@@ -57,8 +67,10 @@ static void take_message(
         return;
     if (hint)
         life_hinted(&lock->life, now);
-    else
+    else if (counts(lock, now))
         life_told(&lock->life, waiting_connection(lock), now);
+    else
+        life_prompted(&lock->life, now);
     lock_run(lock, now);
 }
 

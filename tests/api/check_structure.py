@@ -77,6 +77,16 @@ NODES_FILES = {
 }
 NODES_NAME = re.compile(r"\b(?:servers|nodes)\s*(?:\[|\.\s*first\b)")
 
+# What a server says reaches the state machine of a lock at one place each, once
+# core/weigh.h was asked whether it counts, which only client/voters.c does.
+WEIGHED = {
+    "life_outcome": "src/lock/actions.c",
+    "life_told": "src/lock/hand_over.c",
+    "weigh_verb": "src/client/voters.c",
+    "weigh_outcome": "src/client/voters.c",
+    "weigh_message": "src/client/voters.c",
+}
+
 # A rule that holds for some kinds of verbs, calls or rounds is a column of
 # their table, so the order of the kinds means nothing, and there is no switch
 # over them. Only what writes the commands of a verb and reads the replies
@@ -327,6 +337,18 @@ class Check:
                          f"{name}: a request knows its server; client/nodes.h "
                          "finds any other")
 
+    def weighed(self, path, code):
+        """Nothing gets past the one place that decides what counts."""
+        inside = path.relative_to(self.root).as_posix()
+        if inside.startswith("src/core/"):
+            return
+        for number, line in enumerate(code, 1):
+            for name in CALL.findall(line):
+                if WEIGHED.get(name, inside) != inside:
+                    self.say(path, number,
+                             f"{name}() is called by {WEIGHED[name]} alone: "
+                             "what counts is decided in one place")
+
     def kinds(self, path, code):
         """What is decided by the kind of a verb, a call or a round."""
         inside = path.relative_to(self.root).as_posix()
@@ -362,6 +384,7 @@ class Check:
             self.calls(path, parts[1], code)
             self.stamps(path, lines, code)
             self.nodes(path, code)
+            self.weighed(path, code)
             self.kinds(path, code)
             self.plain(path, text)
         elif parts[:2] in (("docs", "examples"), ("tests", "bench")):

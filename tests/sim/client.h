@@ -14,6 +14,7 @@
 #include "core/eligibility.h"
 #include "core/life.h"
 #include "core/line.h"
+#include "core/weigh.h"
 #include "sim/alarm.h"
 #include "sim/network.h"
 

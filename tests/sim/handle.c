@@ -138,7 +138,12 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
 void handle_told(struct world *w, struct worker *k)
 {
     const struct link *l = &k->process->link[0];
-    life_told(&k->life, l->state == LINK_UP ? l->number : 0, w->now);
+    const struct request *r = &k->request[TRACK_CALL][0];
+    if (weigh_message(
+            &l->eligibility, line_asked_at(&k->line, r->sent_at), w->now))
+        life_told(&k->life, l->state == LINK_UP ? l->number : 0, w->now);
+    else
+        life_prompted(&k->life, w->now);
     turn(w, k);
 }
 

@@ -285,7 +285,7 @@ static void answered(
         (r->message.kind == MESSAGE_TELL &&
             r->message.once.verdict != ONCE_CLEAR))
         cleaner_release_answered(w, l, &r->message, &outcome);
-    bool counts = eligibility_weigh(
+    bool counts = weigh_outcome(
         &l->eligibility, verbs[r->message.kind], &outcome, w->now, &other);
     other.connection = l->number;
     handle_outcome(w, r, counts ? &outcome : &other);
@@ -335,9 +335,10 @@ static bool too_late(const struct world *w, const struct message *m)
 
 static void send_request(struct world *w, struct link *l, struct request *r)
 {
-    if (verb_may_grant(verbs[r->message.kind]) &&
-        !eligibility_votes(&l->eligibility, w->now)) {
-        request_fail(r, eligibility_fault(&l->eligibility, w->now), false);
+    struct outcome refusal;
+    if (!weigh_verb(
+            &l->eligibility, verbs[r->message.kind], w->now, &refusal)) {
+        request_fail(r, refusal.fault, false);
         return;
     }
     if (hangs(w, l) || too_late(w, &r->message)) {

@@ -7,6 +7,7 @@
 
 #include "base/deadline.h"
 #include "client/ineligible.h"
+#include "core/weigh.h"
 
 #define S NS_PER_S
 #define T0 (UINT64_C(1000000) * S)
@@ -41,18 +42,11 @@ static const char *words(uint64_t now)
     return text.data;
 }
 
-static bool counts(enum verb_kind verb, enum outcome_kind kind, uint64_t now)
+static bool extend_counts(uint64_t now)
 {
-    const struct outcome outcome = {.kind = kind, .sent_at = now};
-    struct outcome other = {.kind = OUTCOME_SEEN};
-    bool counts = eligibility_weigh(&s, verb, &outcome, now, &other);
-    if (counts)
-        assert_int_equal(other.kind, OUTCOME_SEEN);
-    else
-        assert_int_equal(other.kind, OUTCOME_FAULT);
-    if (!counts)
-        assert_int_equal(other.sent_at, now);
-    return counts;
+    const struct outcome extended = {.kind = OUTCOME_MINE, .sent_at = now};
+    struct outcome instead;
+    return weigh_outcome(&s, VERB_EXTEND, &extended, now, &instead);
 }
 
 static void votes_from(uint64_t at)
@@ -221,7 +215,7 @@ static void bars(void **state)
         terms.durable = rows[i].durable;
         eligibility_judge(&s, &rows[i].info, &terms, rows[i].duplicate, T0);
         assert_false(eligibility_votes(&s, NEVER));
-        assert_false(counts(VERB_EXTEND, OUTCOME_MINE, T0));
+        assert_false(extend_counts(T0));
         assert_int_equal(eligibility_fault(&s, T0), rows[i].fault);
         assert_contains(words(T0), rows[i].words);
         info.run_id = "a";
@@ -273,7 +267,7 @@ static void quarantine_outlasts_a_bar(void **state)
     info.uptime_s = 100000;
     judge(T0 + 3 * S);
     votes_from(T0 + NEEDED * S);
-    assert_true(counts(VERB_EXTEND, OUTCOME_MINE, T0 + 3 * S));
+    assert_true(extend_counts(T0 + 3 * S));
 }
 
 /* Its age is then only what was seen of it. */
@@ -334,68 +328,6 @@ static void without_the_guard(void **state)
     assert_false(eligibility_votes(&s, T0));
 }
 
-/* What each answer is worth: with a vote, in quarantine, and while there is a
- * reason that a person has to remove. */
-static void what_answers_count_for(void **state)
-{
-    (void)state;
-    static const struct {
-        enum verb_kind verb;
-        enum outcome_kind kind;
-        bool in_quarantine, barred;
-    } rows[] = {
-        {VERB_ACQUIRE, OUTCOME_GRANTED, false, false},
-        {VERB_ACQUIRE, OUTCOME_BUSY, true, true},
-        {VERB_ACQUIRE, OUTCOME_FAULT, true, true},
-        {VERB_EXTEND, OUTCOME_MINE, true, false},
-        {VERB_EXTEND, OUTCOME_NOT_MINE, true, true},
-        {VERB_RAISE, OUTCOME_MINE, true, false},
-        {VERB_RELEASE, OUTCOME_MINE, true, true},
-        {VERB_CAP_TTL, OUTCOME_MINE, true, true},
-        {VERB_INSPECT, OUTCOME_MINE, false, false},
-        {VERB_INSPECT, OUTCOME_NOT_MINE, true, true},
-        {VERB_INSPECT, OUTCOME_SEEN, true, false},
-        {VERB_INSPECT, OUTCOME_FREE, false, false},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        set_up(NULL);
-        judge(T0);
-        assert_true(counts(rows[i].verb, rows[i].kind, T0));
-        info.run_id = "bbbb";
-        judge(T0 + S);
-        assert_int_equal(
-            counts(rows[i].verb, rows[i].kind, T0 + S), rows[i].in_quarantine);
-        assert_true(counts(rows[i].verb, rows[i].kind, T0 + (1 + NEEDED) * S));
-        info.role = "slave";
-        judge(T0 + 2 * NEEDED * S);
-        assert_int_equal(
-            counts(rows[i].verb, rows[i].kind, T0 + 2 * NEEDED * S),
-            rows[i].barred);
-    }
-}
-
-/* A grant counts by when it was asked for; what takes its place says why, and
- * that it may have been applied. */
-static void a_grant_that_does_not_count(void **state)
-{
-    (void)state;
-    info.uptime_s = 0;
-    judge(T0);
-    uint64_t end = T0 + NEEDED * S;
-    struct outcome granted = {.kind = OUTCOME_GRANTED, .sent_at = end - 1};
-    struct outcome other;
-    assert_false(
-        eligibility_weigh(&s, VERB_ACQUIRE, &granted, end - 1, &other));
-    assert_int_equal(other.fault, FAULT_RESTARTED);
-    assert_true(other.unsure);
-    assert_int_equal(other.sent_at, end - 1);
-    /* its quarantine is over when the answer comes */
-    assert_false(eligibility_weigh(&s, VERB_ACQUIRE, &granted, end, &other));
-    assert_int_equal(other.fault, FAULT_RESTARTED);
-    granted.sent_at = end;
-    assert_true(eligibility_weigh(&s, VERB_ACQUIRE, &granted, end, &other));
-}
-
 /* Only what a person can mend is looked at again, and once a second. */
 static void checked_again_once_a_second(void **state)
 {
@@ -430,8 +362,6 @@ int main(void)
         cmocka_unit_test_setup(a_clock_that_was_set_back, set_up),
         cmocka_unit_test_setup(a_durable_one_is_exempt, set_up),
         cmocka_unit_test_setup(without_the_guard, set_up),
-        cmocka_unit_test_setup(what_answers_count_for, set_up),
-        cmocka_unit_test_setup(a_grant_that_does_not_count, set_up),
         cmocka_unit_test_setup(checked_again_once_a_second, set_up),
     };
     return cmocka_run_group_tests_name("eligibility", tests, NULL, NULL);

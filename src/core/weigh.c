@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Weighs answers and messages by the eligibility of the server.
+ *
+ * Invariant: all three functions ask outcome_counts() or eligibility_votes(),
+ * and only where the vote of the server matters at all.
+ */
+#include "core/weigh.h"
+
+#include "model/guard.h"
+
+/* The outcome to count for a server without a vote. */
+static struct outcome refusal(
+    const struct eligibility *e, bool unsure, uint64_t now)
+{
+    enum fault fault = eligibility_fault(e, now);
+    if (fault == FAULT_NONE) /* the quarantine ended between two readings */
+        fault = FAULT_RESTARTED;
+    return (struct outcome){
+        .kind = OUTCOME_FAULT,
+        .fault = fault,
+        .unsure = unsure,
+        .left_ms = LEFT_UNKNOWN,
+    };
+}
+
+/* Does it count that this server has our token? */
+static bool mine_counts(
+    const struct eligibility *e, enum verb_kind verb, uint64_t now)
+{
+    enum verb_mine mine = verb_traits[verb].mine;
+    if (mine == MINE_IF_VOTING)
+        return eligibility_votes(e, now) || !guarded(GUARD_ADOPT);
+    return mine == MINE_ANYWHERE || e->reason == REASON_NONE;
+}
+
+/* A server that may have lost data cannot vouch for absence, so "free" and new
+ * grants need its vote. */
+static bool outcome_counts(const struct eligibility *e, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t now)
+{
+    switch (outcome->kind) {
+    case OUTCOME_GRANTED:
+        return eligibility_votes(e, outcome->sent_at);
+    case OUTCOME_MINE:
+        return mine_counts(e, verb, now);
+    case OUTCOME_SEEN:
+        return e->reason == REASON_NONE;
+    case OUTCOME_FREE:
+        return eligibility_votes(e, now);
+    case OUTCOME_BUSY:
+    case OUTCOME_RECORDED:
+    case OUTCOME_NOT_MINE:
+    case OUTCOME_FAULT:
+        break;
+    }
+    return true;
+}
+
+bool weigh_verb(const struct eligibility *e, enum verb_kind verb, uint64_t now,
+    struct outcome *instead)
+{
+    if (!verb_traits[verb].may_grant || !eligibility_matters(e, verb) ||
+        eligibility_votes(e, now))
+        return true;
+    *instead = refusal(e, false, now);
+    return false;
+}
+
+bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t now, struct outcome *instead)
+{
+    if (!eligibility_matters(e, verb) || outcome_counts(e, verb, outcome, now))
+        return true;
+    *instead = refusal(e, outcome->kind == OUTCOME_GRANTED, now);
+    instead->sent_at = outcome->sent_at;
+    return false;
+}
+
+bool weigh_message(const struct eligibility *e, uint64_t asked_at, uint64_t now)
+{
+    const struct outcome grant = {.kind = OUTCOME_GRANTED, .sent_at = asked_at};
+    struct outcome instead;
+    return weigh_outcome(e, VERB_STAY, &grant, now, &instead);
+}

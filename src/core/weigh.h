@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decides whether what a server says counts for a lock. Whatever is to reach
+ * the state machine of a lock passes here first: each answer, and each message
+ * that the lock was handed over. Column .mine of verb_traits has what differs
+ * between verbs. Another condition of an answer, such as a guard against a
+ * promoted primary, belongs here too, so that it holds for all of them.
+ *
+ * Invariant: a server that may have forgotten locks, or on which no lock can
+ * rely, proves neither that a lock was granted nor that it is free.
+ */
+#ifndef NXLOCK_CORE_WEIGH_H
+#define NXLOCK_CORE_WEIGH_H
+
+#include "core/eligibility.h"
+
+/* May verb be sent to the server now? False: *instead is the outcome to count,
+ * without a text. */
+bool weigh_verb(const struct eligibility *e, enum verb_kind verb, uint64_t now,
+    struct outcome *instead);
+
+/* Does this outcome of verb count? False: *instead is the fault to count
+ * instead of it, without a text. */
+bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t now, struct outcome *instead);
+
+/* Does a message count by which the lock is handed over to a token in line? It
+ * counts as a grant in answer to the request by which the token waits, which
+ * was sent at asked_at (line_asked_at()). False: the next answer decides. */
+bool weigh_message(
+    const struct eligibility *e, uint64_t asked_at, uint64_t now);
+
+#endif

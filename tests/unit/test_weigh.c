@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an answer, or a message, counts for: each kind of them from each kind of
+ * server.
+ */
+#include "support/test.h"
+
+#include "base/deadline.h"
+#include "core/weigh.h"
+
+#define S NS_PER_S
+#define T0 (UINT64_C(1000000) * S)
+#define NEEDED 61 /* seconds: the longest lease and its drift, rounded up */
+
+/* What is known of a server. */
+enum standing {
+    VOTES,
+    QUARANTINE,
+    REPLICA,
+    DUPLICATE,
+    UNFIT,
+    NO_INFO,
+    NOT_DURABLE,
+    STANDINGS
+};
+
+static const struct {
+    struct server_info info;
+    bool duplicate;
+    enum fault fault; /* that counts instead of its answers */
+} servers[STANDINGS] = {
+    [VOTES] = {{.run_id = "a", .role = "master", .uptime_s = 5000}},
+    [QUARANTINE] = {{.run_id = "a", .role = "master", .uptime_s = 1},
+        .fault = FAULT_RESTARTED},
+    [REPLICA] = {{.run_id = "a", .role = "slave", .uptime_s = 5000},
+        .fault = FAULT_NOT_PRIMARY},
+    [DUPLICATE] = {{.run_id = "a", .role = "master", .uptime_s = 5000}, true,
+        FAULT_DUPLICATE},
+    [UNFIT] = {{.run_id = "a", .role = "active-replica", .uptime_s = 5000},
+        .fault = FAULT_ACTIVE_REPLICA},
+    [NO_INFO] = {{.run_id = "", .role = "", .uptime_s = -1, .refused = true},
+        .fault = FAULT_NO_INFO},
+    [NOT_DURABLE] =
+        {{.run_id = "a", .role = "master", .uptime_s = 5000, .no_aof = true},
+            .fault = FAULT_NOT_DURABLE},
+};
+
+/* What the client is. */
+enum client { SEVERAL, GUARDED, SINGLE, CLIENTS };
+
+static struct eligibility server_of(enum client client, enum standing standing)
+{
+    const struct eligibility_terms terms = {.max_ttl_ms = 60000,
+        .drift_ppm = 10000,
+        .several = client == SEVERAL,
+        .guard = client != SINGLE,
+        .durable = standing == NOT_DURABLE};
+    struct eligibility e = {.reason = REASON_NONE};
+    eligibility_judge(
+        &e, &servers[standing].info, &terms, servers[standing].duplicate, T0);
+    return e;
+}
+
+static void assert_instead(const struct outcome *instead,
+    enum standing standing, bool unsure, uint64_t sent_at)
+{
+    assert_int_equal(instead->kind, OUTCOME_FAULT);
+    assert_int_equal(instead->fault, servers[standing].fault);
+    assert_int_equal(instead->unsure, unsure);
+    assert_int_equal(instead->left_ms, LEFT_UNKNOWN);
+    assert_true(instead->sent_at == sent_at);
+}
+
+/* A letter for each standing: y, it counts. */
+static const struct {
+    const char *what;
+    enum verb_kind verb;
+    enum outcome_kind kind;
+    const char *counts; /* where the server must have a vote */
+    const char *single; /* where it need not */
+} answers[] = {
+    {"grant", VERB_ACQUIRE, OUTCOME_GRANTED, "ynnnnnn", "yyyynyy"},
+    {"grant of work", VERB_BEGIN, OUTCOME_GRANTED, "ynnnnnn", "yyyynyn"},
+    {"grant in line", VERB_STAY, OUTCOME_GRANTED, "ynnnnnn", "yyyynyy"},
+    {"busy", VERB_ACQUIRE, OUTCOME_BUSY, "yyyyyyy", "yyyyyyy"},
+    {"fault", VERB_ACQUIRE, OUTCOME_FAULT, "yyyyyyy", "yyyyyyy"},
+    {"recorded", VERB_BEGIN, OUTCOME_RECORDED, "yyyyyyy", "yyyyyyy"},
+    {"adopt", VERB_INSPECT, OUTCOME_MINE, "ynnnnnn", "yyyynyy"},
+    {"adopt: not held", VERB_INSPECT, OUTCOME_NOT_MINE, "yyyyyyy", "yyyyyyy"},
+    {"extend", VERB_EXTEND, OUTCOME_MINE, "yynnnnn", "yyyynyy"},
+    {"extend: not held", VERB_EXTEND, OUTCOME_NOT_MINE, "yyyyyyy", "yyyyyyy"},
+    {"fencing token", VERB_RAISE, OUTCOME_MINE, "yynnnnn", "yyyynyy"},
+    {"tell", VERB_TELL, OUTCOME_MINE, "yyyyyyy", "yyyyyyy"},
+    {"release", VERB_RELEASE, OUTCOME_MINE, "yyyyyyy", "yyyyyyy"},
+    {"minimum hold", VERB_CAP_TTL, OUTCOME_MINE, "yyyyyyy", "yyyyyyy"},
+    {"inspect", VERB_INSPECT, OUTCOME_SEEN, "yynnnnn", "yyyynyy"},
+    {"inspect: free", VERB_INSPECT, OUTCOME_FREE, "ynnnnnn", "yyyynyy"},
+    {"look: free", VERB_LOOK, OUTCOME_FREE, "ynnnnnn", "yyyynyy"},
+};
+
+static const char *marks(size_t row, enum client client)
+{
+    return client == SINGLE ? answers[row].single : answers[row].counts;
+}
+
+static void each_answer_of_each_server(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        for (unsigned n = 0; n < CLIENTS * STANDINGS; n++) {
+            enum standing standing = n % STANDINGS;
+            enum client client = n / STANDINGS;
+            const struct eligibility e = server_of(client, standing);
+            const struct outcome outcome = {
+                .kind = answers[i].kind, .sent_at = T0 + 1};
+            struct outcome instead = {.kind = OUTCOME_BUSY};
+            bool counts =
+                weigh_outcome(&e, answers[i].verb, &outcome, T0 + 2, &instead);
+            if (counts != (marks(i, client)[standing] == 'y'))
+                fail_msg("%s: standing %u, client %u: %s", answers[i].what,
+                    standing, client, counts ? "counts" : "does not count");
+            if (!counts)
+                assert_instead(&instead, standing,
+                    answers[i].kind == OUTCOME_GRANTED, T0 + 1);
+        }
+    }
+}
+
+static void each_message_of_each_server(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < CLIENTS * STANDINGS; n++) {
+        enum standing standing = n % STANDINGS;
+        enum client client = n / STANDINGS;
+        const struct eligibility e = server_of(client, standing);
+        bool counts = client == SINGLE ? standing != UNFIT : standing == VOTES;
+        if (weigh_message(&e, T0 + 1, T0 + 2) != counts)
+            fail_msg("message: standing %u, client %u", standing, client);
+    }
+}
+
+/* Only what may grant the lock needs a vote before it is sent. */
+static void each_request_to_each_server(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < VERB_KINDS * CLIENTS * STANDINGS; n++) {
+        enum verb_kind verb = n % VERB_KINDS;
+        enum standing standing = n / VERB_KINDS % STANDINGS;
+        enum client client = n / VERB_KINDS / STANDINGS;
+        const struct eligibility e = server_of(client, standing);
+        struct outcome instead;
+        bool barred = client != SINGLE
+                          ? standing != VOTES
+                          : standing == UNFIT ||
+                                (standing == NOT_DURABLE && verb == VERB_BEGIN);
+        bool grants = verb == VERB_ACQUIRE || verb == VERB_JOIN ||
+                      verb == VERB_STAY || verb == VERB_BEGIN;
+        bool sent = weigh_verb(&e, verb, T0 + 1, &instead);
+        if (sent != !(grants && barred))
+            fail_msg("verb %u: standing %u, client %u", verb, standing, client);
+        if (!sent)
+            assert_instead(&instead, standing, false, 0);
+    }
+}
+
+/* A grant and a message count by when they were asked for, and what takes the
+ * place of a grant says why: when the answer comes, the quarantine may be
+ * over. */
+static void by_the_time_of_the_request(void **state)
+{
+    (void)state;
+    const struct eligibility e = server_of(SEVERAL, QUARANTINE);
+    uint64_t end = T0 + NEEDED * S;
+    struct outcome granted = {.kind = OUTCOME_GRANTED, .sent_at = end - 1};
+    struct outcome instead;
+    assert_false(weigh_outcome(&e, VERB_ACQUIRE, &granted, end - 1, &instead));
+    assert_instead(&instead, QUARANTINE, true, end - 1);
+    assert_false(weigh_outcome(&e, VERB_ACQUIRE, &granted, end, &instead));
+    assert_instead(&instead, QUARANTINE, true, end - 1);
+    assert_false(weigh_message(&e, end - 1, end));
+    granted.sent_at = end;
+    assert_true(weigh_outcome(&e, VERB_ACQUIRE, &granted, end, &instead));
+    assert_true(weigh_message(&e, end, end));
+    /* What is there now, or is not, counts from now on. */
+    const struct outcome none = {.kind = OUTCOME_FREE, .sent_at = end - 1};
+    assert_false(weigh_outcome(&e, VERB_INSPECT, &none, end - 1, &instead));
+    assert_true(weigh_outcome(&e, VERB_INSPECT, &none, end, &instead));
+}
+
+/* Nothing is known before the first connection is judged. */
+static void before_it_was_judged(void **state)
+{
+    (void)state;
+    const struct eligibility e = {.reason = REASON_NONE};
+    struct outcome instead;
+    for (unsigned verb = 0; verb < VERB_KINDS; verb++)
+        assert_true(weigh_verb(&e, verb, T0, &instead));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_answer_of_each_server),
+        cmocka_unit_test(each_message_of_each_server),
+        cmocka_unit_test(each_request_to_each_server),
+        cmocka_unit_test(by_the_time_of_the_request),
+        cmocka_unit_test(before_it_was_judged),
+    };
+    return cmocka_run_group_tests_name("weigh", tests, NULL, NULL);
+}
