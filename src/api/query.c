@@ -136,8 +136,7 @@ void query_cancel_all(struct nxl_client *client, uint64_t now)
     }
 }
 
-static const struct operation_type query_type = {
-    query_outcome, query_late, NULL};
+static const struct operation_type query_type = {query_outcome, query_late};
 
 /* ----------------------------------------------------------------- the call */
 

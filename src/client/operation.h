@@ -20,11 +20,7 @@ struct operation_type {
         const struct outcome *outcome, uint64_t now);
     /* Its timer is due; or was due, and the call has ended since. */
     void (*tick)(struct operation *op, uint64_t now);
-    /* tick() comes soon: prefetches what it will need; NULL: not worth it. In
-     * step 0 op is in the cache, in step 1 what step 0 has asked for. */
-    void (*prefetch)(struct operation *op, unsigned step);
 };
-#define PREFETCH_STEPS 2
 
 /* How one server answered the present operation, or the last one. */
 struct note {

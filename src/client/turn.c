@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "base/prefetch.h"
 #include "client/operation.h"
 #include "client/voters.h"
 
@@ -41,37 +40,6 @@ void turn_wait(
         set, events->list, TURN_EVENTS, deadline_poll_ms(until, now));
 }
 
-/* -------------------------------------------------------- what comes soon */
-
-/* How many operations ahead of the present one something is prefetched: first
- * the operation itself, then in steps what its type names. */
-#define AHEAD (PREFETCH_STEPS + 1)
-
-/* op comes after so many others, AHEAD or less; NULL: none does. */
-static void prefetch_operation(struct operation *op, unsigned others)
-{
-    if (!op)
-        return;
-    if (others == AHEAD)
-        prefetch(op, sizeof(*op));
-    else if (op->type->prefetch)
-        op->type->prefetch(op, PREFETCH_STEPS - others);
-}
-
-/* What the next replies will need. */
-static void prefetch_awaited(const struct server *s)
-{
-    if (!server_awaited(s, 0))
-        return; /* nearly always, with one lock */
-    struct request *r = server_awaited(s, AHEAD);
-    if (r)
-        prefetch(r, sizeof(*r));
-    for (unsigned others = AHEAD; others > 0; others--) {
-        r = server_awaited(s, others - 1);
-        prefetch_operation(r ? r->owner : NULL, others);
-    }
-}
-
 /* --------------------------------------------------- what has come, is due */
 
 static void take_completions(struct node *n, uint64_t now)
@@ -85,7 +53,6 @@ static void take_completions(struct node *n, uint64_t now)
             if (voters_unjudged(n))
                 (void)voters_judge(n, now);
             op->type->outcome(op, c.request->index, &c.outcome, now);
-            prefetch_awaited(&n->server);
         }
     } while (voters_judge(n, now));
 }
@@ -125,26 +92,13 @@ static void take_event(
     }
 }
 
-/* A timer that is due is served after AHEAD others, so that what it needs is
- * fetched while they are served; its call may have ended by then. Nothing here
- * runs the program's code, so no operation is freed meanwhile. */
+/* Nothing here runs the program's code, so no operation is freed meanwhile. */
 static void serve_timers(struct timers *timers, uint64_t now)
 {
-    struct operation *queue[AHEAD + 1] = {NULL}; /* served from its end */
-    size_t queued = 0;
-    while (queued > 0 || timers_next(timers) <= now) {
-        struct timer *timer = timers_due(timers, now);
-        for (unsigned i = AHEAD; i > 0; i--)
-            queue[i] = queue[i - 1];
-        queue[0] = timer ? list_entry(timer, struct operation, timer) : NULL;
-        queued += timer != NULL;
-        for (unsigned i = 0; i < AHEAD; i++)
-            prefetch_operation(queue[i], AHEAD - i);
-        struct operation *due = queue[AHEAD];
-        if (due) {
-            queued--;
-            due->type->tick(due, now);
-        }
+    struct timer *timer;
+    while ((timer = timers_due(timers, now))) {
+        struct operation *due = list_entry(timer, struct operation, timer);
+        due->type->tick(due, now);
     }
 }
 

@@ -3,7 +3,6 @@
 #include "lock/drive.h"
 
 #include "base/clock.h"
-#include "base/prefetch.h"
 #include "lock/actions.h"
 #include "lock/loss.h"
 #include "lock/message.h"
@@ -134,7 +133,7 @@ static void call_tick(struct operation *op, uint64_t now)
     lock_run(lock, now);
 }
 
-const struct operation_type lock_call_type = {call_outcome, call_tick, NULL};
+const struct operation_type lock_call_type = {call_outcome, call_tick};
 
 static void renewal_reply(struct operation *op, unsigned server,
     const struct outcome *outcome, uint64_t now)
@@ -153,35 +152,7 @@ static void renewal_due(struct operation *op, uint64_t now)
     lock_run(renewing->lock, now);
 }
 
-/* The lock is much larger than what a renewal touches: not the vote of a call,
- * nor its operation. */
-static void renewal_prefetch(struct operation *op, unsigned step)
-{
-    struct renewing *renewing = list_entry(op, struct renewing, operation);
-    const struct nxl_lock *lock = renewing->lock;
-    unsigned servers = op->client->server_count;
-    if (step == 0) {
-        prefetch(&renewing->renewal, sizeof(renewing->renewal));
-        prefetch(&renewing->lock, sizeof(renewing->lock));
-        prefetch(op->requests, servers * sizeof(*op->requests));
-        prefetch(op->notes, servers * sizeof(*op->notes));
-        prefetch(lock, offsetof(struct nxl_lock, life.vote));
-        prefetch(
-            &lock->life.renewal, offsetof(struct nxl_lock, operation.verb) -
-                                     offsetof(struct nxl_lock, life.renewal));
-        prefetch(&lock->operation.requests,
-            sizeof(*lock) - offsetof(struct nxl_lock, operation.requests));
-        prefetch(
-            lock->ballots, LIFE_BALLOTS * servers * sizeof(*lock->ballots));
-    } else {
-        command_prefetch(lock->kept.of[CACHED_EXTEND - 1]);
-        prefetch(lock->operation.requests, sizeof(struct request) / 2);
-        prefetch(renewing->found, sizeof(*renewing->found));
-    }
-}
-
-const struct operation_type lock_renewal_type = {
-    renewal_reply, renewal_due, renewal_prefetch};
+const struct operation_type lock_renewal_type = {renewal_reply, renewal_due};
 
 /* --------------------------------------------------------------------- ends */
 

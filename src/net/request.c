@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "model/companion.h"
 #include "base/deadline.h"
-#include "base/prefetch.h"
 #include "model/token.h"
 #include "net/cancel.h"
 #include "net/due.h"
@@ -139,19 +138,6 @@ static void fail_without_memory(struct server *s, struct request *r)
     request_fail(s, r, FAULT_SYSTEM, false);
 }
 
-/* Asks for what formatting the next requests will need. */
-static void prefetch_waiting(const struct server *s)
-{
-    if (list_empty(&s->waiting) || s->waiting.next == s->waiting.prev)
-        return;
-    const struct list *next = s->waiting.next, *after = next->next;
-    const struct exchange *x =
-        &list_entry(next, struct request, node)->exchange;
-    prefetch(list_entry(after, struct request, node), sizeof(struct request));
-    prefetch(x->verb, sizeof(*x->verb));
-    exchange_prefetch(x);
-}
-
 /* The first record is begun over a connection whose handshake did not ask how
  * safe it would be: asks now, in front of that. */
 static void ask_fsync(struct server *s, uint64_t now)
@@ -177,7 +163,6 @@ void requests_format(struct server *s, uint64_t now)
             return; /* answers can be read, which may make room */
         struct request *r =
             list_entry(list_pop(&s->waiting), struct request, node);
-        prefetch_waiting(s);
         if (full) {
             fail_hanging(s, r, now);
         } else if (verb_too_late(r->exchange.verb, now)) {

@@ -44,16 +44,6 @@ void server_ready(struct server *s, short revents, uint64_t now);
 void server_tick(struct server *s, uint64_t now);
 /* The next completion; false when there is none now. */
 bool server_next(struct server *s, struct completion *c, uint64_t now);
-/* The request that is answered after that many other replies; NULL: it is not
- * known, or there is none. */
-static inline struct request *server_awaited(
-    const struct server *s, size_t others)
-{
-    const struct slots *slots = &s->conn.slots;
-    if (others >= slots->count || slots_at(slots, others)->kind != SLOT_REQUEST)
-        return NULL;
-    return slots_at(slots, others)->owner;
-}
 /* Has a request or the connection failed since server_next() returned false? */
 static inline bool server_failed(const struct server *s)
 {

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/decimal.h"
-#include "base/prefetch.h"
 #include "model/companion.h"
 #include "model/guard.h"
 #include "wire/waiter.h"
@@ -163,13 +162,6 @@ static bool cached_fits(const struct cached_command *kept,
 {
     return kept && (form->token == 0 || kept->token_len == verb->token.len) &&
            (!form->ttl || kept->ttl_ms == verb->ttl_ms);
-}
-
-void command_prefetch(const struct cached_command *k)
-{
-    enum { USUAL = 192 }; /* an extend of a name of 30 bytes */
-    if (k)
-        prefetch(k, USUAL);
 }
 
 bool command_verb(struct buf *out, const struct command_form *form,

@@ -47,10 +47,6 @@ struct command_form {
 
 void command_cache_free(struct command_cache *k);
 
-/* It is appended soon; NULL: it is not cached. Its length is not looked at,
- * because that would wait for the memory. */
-void command_prefetch(const struct cached_command *k);
-
 /* Appends a command; false: no memory, out as before. argc <= COMMAND_ARGS */
 bool command_append(struct buf *out, int argc, const struct slice *argv);
 

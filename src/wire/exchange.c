@@ -40,13 +40,6 @@ void exchange_free(struct exchange *x)
     x->words = x->first = NULL;
 }
 
-void exchange_prefetch(const struct exchange *x)
-{
-    struct cached_command **cached = command_cached(x->kept, x->verb->kind);
-    if (cached)
-        command_prefetch(*cached);
-}
-
 void exchange_forget_form(struct exchange *x)
 {
     x->written = WRITTEN_TOKEN;

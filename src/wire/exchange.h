@@ -22,9 +22,6 @@ void exchange_begin(
 void exchange_restart(
     struct exchange *x, const struct verb *verb, struct command_cache *kept);
 
-/* It is encoded soon: prefetches its cached command, if it has one. */
-void exchange_prefetch(const struct exchange *x);
-
 /* Frees what x has stored of replies; then it can be used again. */
 void exchange_free(struct exchange *x);
 
