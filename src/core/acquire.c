@@ -410,12 +410,15 @@ void acquire_granted(
     a->phase = PHASE_OVER;
 }
 
-void acquire_confirm(struct acquire *a, uint64_t deadline, uint64_t now)
+void acquire_confirm(struct acquire *a, uint64_t now)
 {
     a->now = later(a->now, now);
     /* If the wait has ended by now, this takes a little longer. */
     a->terms.end = later(a->terms.end,
-        earlier(deadline_after(a->now, a->terms.budget_ns), deadline));
+        earlier(deadline_after(a->now, a->terms.budget_ns), a->deadline));
+    a->verdict = VERDICT_OPEN;
+    a->deadline = 0;
+    a->terms.ballots[0].part = PART_IDLE;
     begin_round(a);
     a->token_wanted = false;
     a->token_spoilt = guarded(GUARD_FRESH_TOKEN); /* it has been in line */

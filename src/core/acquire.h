@@ -111,9 +111,9 @@ static inline bool acquire_may_line_up(const struct acquire *a)
 /* It waits in line from now on, and no round begins. Returns whether the
  * present token is certainly not at the server. */
 bool acquire_line_up(struct acquire *a);
-/* BEGIN: the wait in line has ended by a grant until deadline. One more round
- * begins the work, with the same token. */
-void acquire_confirm(struct acquire *a, uint64_t deadline, uint64_t now);
+/* After acquire_granted(): one more round, with the same token, of the verb
+ * that the line cannot stand for. */
+void acquire_confirm(struct acquire *a, uint64_t now);
 /* The wait in line has ended: by a grant until deadline; or with this verdict,
  * when the holder had left_ms; or another round begins, because the line cannot
  * be used (fault) or does not help now. doubt: a token of it may still be

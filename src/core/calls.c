@@ -79,6 +79,14 @@ static uint32_t acquire_ttl_ms(const struct life *l)
                                                   : l->terms.min_hold_ms;
 }
 
+/* What a grant needs besides. BEGIN draws the fencing token itself. */
+static unsigned conditions_of(const struct life *l, enum life_call call)
+{
+    if (verb_traits[call_kinds[call].verb].begins_work)
+        return 1U << CONDITION_BEGIN;
+    return l->terms.fenced ? 1U << CONDITION_FENCE : 0;
+}
+
 static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
     uint64_t seed, uint64_t now)
 {
@@ -97,8 +105,8 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
     begin_call(l, call, seed, 0);
     l->asked = l->heard = 0;
     l->ask_ms = terms.ttl_ms;
-    vote_acquire(&l->vote, &terms, t->fenced, call == CALL_BEGIN,
-        t->retry_first_ns, t->retry_most_ns, seed, now);
+    vote_acquire(&l->vote, &terms, conditions_of(l, call), t->retry_first_ns,
+        t->retry_most_ns, seed, now);
 }
 
 void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)

@@ -36,7 +36,7 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now);
 /* ACQUIRE: does it wait in line? */
 static inline bool life_in_line(const struct life *l)
 {
-    return l->vote.kind == VOTE_ACQUIRE && l->vote.line;
+    return l->vote.machine == VOTE_LINE;
 }
 
 /* ACQUIRE, after ACTION_LINE or just begun: waits in line. line and messages

@@ -152,10 +152,16 @@ static bool step_renewal(struct life *l, uint64_t now)
 
 /* ------------------------------------------------------- what is to be done */
 
+/* Do the requests of the call ask for the lock? */
+static bool asks_for_lock(const struct life *l)
+{
+    return call_kinds[l->call].acquires && !vote_past_grant(&l->vote);
+}
+
 /* May this server be skipped? Yes, if it cannot have the token. */
 static bool skips(const struct life *l, unsigned server)
 {
-    return (call_kinds[l->call].known_token || l->vote.fencing) &&
+    return (call_kinds[l->call].known_token || vote_past_grant(&l->vote)) &&
            !(l->reached & bit(server));
 }
 
@@ -170,7 +176,7 @@ static bool may_be_late(const struct life *l, unsigned server)
         return l->vote.round.verdict == VERDICT_YES ||
                l->vote.round.verdict == VERDICT_NO;
     case LATE_CONNECTING:
-        return !l->vote.fencing && a->verdict == VERDICT_YES &&
+        return !vote_past_grant(&l->vote) && a->verdict == VERDICT_YES &&
                l->terms.servers > 1 &&
                l->terms.peers[server].link == PEER_CONNECTING &&
                l->terms.peers[server].since >= a->round_started;
@@ -194,7 +200,7 @@ static const struct outcome not_mine = {
 
 static void note_send(struct life *l, unsigned server)
 {
-    if (!call_kinds[l->call].acquires || l->vote.fencing)
+    if (!asks_for_lock(l))
         return;
     l->reached |= bit(server);
     l->asked |= bit(server);
@@ -297,12 +303,6 @@ bool life_next(struct life *l, struct action *action, uint64_t now)
 
 /* ---------------------------------------------------------- what comes back */
 
-/* BEGIN: does the key hold the token already, by a wait in line? */
-static bool confirms(const struct life *l)
-{
-    return l->vote.kind == VOTE_ACQUIRE && l->vote.acquire.confirms;
-}
-
 void life_outcome(struct life *l, enum life_track track, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
@@ -314,13 +314,13 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
         return;
     bool busy = outcome->kind == OUTCOME_BUSY;
     l->late &= ~bit(server);
-    if (call_kinds[l->call].acquires && !l->vote.fencing) {
+    if (asks_for_lock(l)) {
         l->asked &= ~bit(server);
         if (busy || outcome->kind == OUTCOME_GRANTED)
             l->heard |= bit(server);
         bool refused = busy || outcome->kind == OUTCOME_RECORDED ||
                        (outcome->kind == OUTCOME_FAULT && !outcome->unsure &&
-                           !confirms(l));
+                           !vote_confirms(&l->vote));
         if (refused && !l->vote.line) /* else the token is in line */
             l->reached &= ~bit(server);
     }
@@ -334,7 +334,7 @@ void life_withdrawn(struct life *l, const struct action *action)
         return;
     if (action->kind == ACTION_UNDO || call_kinds[l->call].unsent_is_certain)
         vote_withdrawn(&l->vote, action->server);
-    else if (call_kinds[l->call].acquires && !l->vote.fencing && !l->vote.line)
+    else if (asks_for_lock(l) && !l->vote.line)
         l->reached &= ~bit(action->server);
 }
 
@@ -373,11 +373,10 @@ uint64_t life_wake(const struct life *l, enum life_track track)
 
 static enum verb_kind verb_of(const struct life *l)
 {
-    if (l->vote.fencing)
-        return VERB_RAISE;
     if (life_in_line(l))
         return line_joins(l->vote.line) ? VERB_JOIN : VERB_STAY;
-    return l->min_hold ? VERB_CAP_TTL : call_kinds[l->call].verb;
+    return vote_verb(
+        &l->vote, l->min_hold ? VERB_CAP_TTL : call_kinds[l->call].verb);
 }
 
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
@@ -406,20 +405,16 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
         verb->doubted = acquire_doubts(&l->vote.acquire);
         verb->want_left =
             traits->tells_left && acquire_wants_left(&l->vote.acquire);
-        verb->held = traits->begins_work && confirms(l);
     } else if (traits->hands_over) {
         verb->gap_ms = l->gap_ms;
         verb->followed = l->handed_over;
-    } else if (l->vote.fencing) {
-        verb->fence = l->vote.fence.number;
     }
+    vote_complete(&l->vote, verb);
 }
 
 uint64_t life_connect_by(const struct life *l)
 {
-    return call_kinds[l->call].acquires && !l->vote.fencing
-               ? acquire_connect_by(&l->vote.acquire)
-               : NEVER;
+    return asks_for_lock(l) ? acquire_connect_by(&l->vote.acquire) : NEVER;
 }
 
 /* ---------------------------------------------------------------- afterwards

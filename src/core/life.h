@@ -71,13 +71,13 @@ void life_seen(struct life *l);
 /* ACQUIRE, BEGIN that was granted: its fencing token; 0: none. */
 static inline uint64_t life_fence(const struct life *l)
 {
-    return l->vote.kind == VOTE_ACQUIRE ? vote_fence(&l->vote) : 0;
+    return vote_acquires(&l->vote) ? vote_fence(&l->vote) : 0;
 }
 
 /* ACQUIRE, BEGIN: rounds begun so far. */
 static inline unsigned life_rounds(const struct life *l)
 {
-    return l->vote.kind == VOTE_ACQUIRE ? l->vote.acquire.rounds : 0;
+    return vote_acquires(&l->vote) ? l->vote.acquire.rounds : 0;
 }
 
 #endif

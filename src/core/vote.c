@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The vote on one call: forwards to the machine that is running, that of
- * acquire.h, line.h, fence.h or round.h. */
+/*
+ * The vote on one call: forwards to the machine that is running, that of
+ * acquire.h, line.h, fence.h or round.h, and works off the conditions of a
+ * grant.
+ *
+ * Invariant: with a new token, no condition is met yet.
+ */
 #include "core/vote.h"
 
 #include "base/deadline.h"
 
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,
-    bool fenced, bool begins, uint64_t retry_first_ns, uint64_t retry_most_ns,
+    unsigned wanted, uint64_t retry_first_ns, uint64_t retry_most_ns,
     uint64_t seed, uint64_t now)
 {
-    v->kind = VOTE_ACQUIRE;
-    v->fenced = fenced && !begins;
-    v->begins = begins;
-    v->fencing = false;
-    v->lined_up = v->handed_over = false;
+    v->machine = VOTE_ACQUIRE;
+    v->condition = CONDITION_NONE;
+    v->wanted = (unsigned char)wanted;
+    v->by_line = v->lined_up = v->handed_over = false;
     v->line = NULL;
     backoff_init(&v->acquire.backoff, retry_first_ns, retry_most_ns, seed);
     acquire_start(&v->acquire, terms, now);
@@ -22,8 +26,9 @@ void vote_acquire(struct vote *v, const struct acquire_terms *terms,
 void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     uint64_t now)
 {
-    v->kind = VOTE_ROUND;
-    v->fenced = v->fencing = v->begins = false;
+    v->machine = VOTE_ROUND;
+    v->condition = CONDITION_NONE;
+    v->wanted = 0;
     v->line = NULL;
     round_init_backoff(&v->round, seed);
     round_start(&v->round, terms, now);
@@ -35,20 +40,134 @@ static struct ballot *fence_ballots(const struct vote *v)
     return v->ballots + v->acquire.terms.servers;
 }
 
-/* No number has been drawn with the new token. */
-static void forget_numbers(struct vote *v)
+/* There is a new token: no number has been drawn with it. */
+static void forget_conditions(struct vote *v)
 {
+    v->condition = CONDITION_NONE;
+    v->by_line = false;
     for (unsigned i = 0; i < v->acquire.terms.servers; i++)
         fence_ballots(v)[i].number = 0;
 }
+
+/* -------------------------------------------------------------- conditions */
+
+/* BEGIN grants by itself; JOIN and STAY know nothing of the work. */
+static bool begin_applies(const struct vote *v)
+{
+    return v->by_line;
+}
+
+static void begin_start(struct vote *v, uint64_t now)
+{
+    acquire_confirm(&v->acquire, now);
+}
+
+static void begin_complete(const struct vote *v, struct verb *verb)
+{
+    verb->held = vote_confirms(v);
+}
+
+static bool fence_applies(const struct vote *v)
+{
+    (void)v;
+    return true;
+}
+
+static void fence_begin(struct vote *v, uint64_t now)
+{
+    const struct acquire *a = &v->acquire;
+    struct fence_terms terms = {
+        .servers = a->terms.servers,
+        .ballots = fence_ballots(v),
+        .end = earlier(earlier(a->deadline, a->terms.end),
+            deadline_after(now, a->terms.budget_ns)),
+    };
+    v->machine = VOTE_FENCE;
+    fence_start(&v->fence, &terms);
+}
+
+static void fence_complete(const struct vote *v, struct verb *verb)
+{
+    verb->fence = v->fence.number;
+}
+
+static void fence_again(struct vote *v, uint64_t now)
+{
+    acquire_again(&v->acquire, &v->fence, now);
+}
+
+static const struct condition {
+    bool (*applies)(const struct vote *v); /* to this grant, if it is wanted */
+    void (*start)(struct vote *v, uint64_t now);
+    enum verb_kind verb;
+    void (*complete)(const struct vote *v, struct verb *verb);
+    /* It is not met, and the grant was undone: plans another round, or ends.
+     * NULL: it is a round of the acquire, which does all that by itself. */
+    void (*again)(struct vote *v, uint64_t now);
+} conditions[CONDITIONS] = {
+    [CONDITION_BEGIN] = {.applies = begin_applies,
+        .start = begin_start,
+        .verb = VERB_BEGIN,
+        .complete = begin_complete},
+    [CONDITION_FENCE] = {.applies = fence_applies,
+        .start = fence_begin,
+        .verb = VERB_RAISE,
+        .complete = fence_complete,
+        .again = fence_again},
+};
+
+/* The next condition of the grant; false: there is none. */
+static bool next_condition(struct vote *v, uint64_t now)
+{
+    for (unsigned i = v->condition + 1U; v->wanted >> i; i++) {
+        if (!(v->wanted >> i & 1U) || !conditions[i].applies(v))
+            continue;
+        v->condition = (enum vote_condition)i;
+        conditions[i].start(v, now);
+        return true;
+    }
+    return false;
+}
+
+enum vote_step vote_step(struct vote *v, uint64_t now)
+{
+    enum verdict verdict = vote_verdict(v);
+    if (verdict == VERDICT_OPEN)
+        return VOTE_OPEN;
+    if (verdict == VERDICT_YES)
+        return next_condition(v, now) ? VOTE_GOES_ON : VOTE_OVER;
+    return conditions[v->condition].again ? VOTE_UNDO : VOTE_OVER;
+}
+
+void vote_again(struct vote *v, uint64_t now)
+{
+    void (*again)(struct vote *, uint64_t) = conditions[v->condition].again;
+    v->machine = VOTE_ACQUIRE;
+    v->condition = CONDITION_NONE;
+    again(v, now);
+}
+
+enum verb_kind vote_verb(const struct vote *v, enum verb_kind own)
+{
+    return v->condition ? conditions[v->condition].verb : own;
+}
+
+void vote_complete(const struct vote *v, struct verb *verb)
+{
+    if (v->condition)
+        conditions[v->condition].complete(v, verb);
+}
+
+/* ------------------------------------------------------------------ in line */
 
 void vote_line_up(struct vote *v, struct line *line,
     const struct line_terms *terms, uint64_t seed, uint64_t now)
 {
     bool unused = acquire_line_up(&v->acquire);
+    v->machine = VOTE_LINE;
     v->line = line;
     v->lined_up = true;
-    forget_numbers(v);
+    forget_conditions(v);
     line_start(line, terms, unused, seed, now);
 }
 
@@ -66,11 +185,11 @@ static void leave_line(struct vote *v)
     enum line_verdict verdict = line_verdict(line);
     if (verdict == LINE_OPEN)
         return;
+    v->machine = VOTE_ACQUIRE;
     v->line = NULL;
-    v->handed_over = verdict == LINE_YES && line->has_waited;
-    if (verdict == LINE_YES && v->begins)
-        acquire_confirm(&v->acquire, line->deadline, line->now);
-    else if (verdict == LINE_YES)
+    v->by_line = verdict == LINE_YES;
+    v->handed_over = v->by_line && line->has_waited;
+    if (verdict == LINE_YES)
         acquire_granted(&v->acquire, line->sent_at, line->deadline, line->now);
     else if (verdict == LINE_POLL)
         acquire_poll(
@@ -80,138 +199,143 @@ static void leave_line(struct vote *v)
             line->left_ms, line->now);
 }
 
-bool vote_next(struct vote *v, struct ask *ask)
+/* -------------------------------------------------------------- the machine */
+
+static bool acquire_asks(struct vote *v, struct ask *ask)
 {
-    if (v->fencing)
-        return fence_next(&v->fence, ask);
-    if (v->kind == VOTE_ROUND)
-        return round_next(&v->round, ask);
-    if (v->line) {
-        if (line_next(v->line, ask))
-            return true;
-        leave_line(v);
-        if (v->line)
-            return false;
-    }
     if (!acquire_next(&v->acquire, ask))
         return false;
     if (ask->kind == ASK_TOKEN)
-        forget_numbers(v);
+        forget_conditions(v);
     return true;
+}
+
+bool vote_next(struct vote *v, struct ask *ask)
+{
+    switch (v->machine) {
+    case VOTE_ROUND:
+        return round_next(&v->round, ask);
+    case VOTE_FENCE:
+        return fence_next(&v->fence, ask);
+    case VOTE_LINE:
+        if (line_next(v->line, ask))
+            return true;
+        leave_line(v);
+        return !v->line && acquire_asks(v, ask);
+    case VOTE_ACQUIRE:
+        break;
+    }
+    return acquire_asks(v, ask);
 }
 
 void vote_outcome(struct vote *v, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
-    if (v->kind == VOTE_ACQUIRE && !v->fencing && !v->line &&
-        outcome->kind == OUTCOME_GRANTED && server < v->acquire.terms.servers)
-        fence_ballots(v)[server].number = outcome->fence;
-    if (v->fencing)
-        fence_outcome(&v->fence, server, outcome, outcome->fence);
-    else if (v->line)
-        line_outcome(v->line, outcome, now);
-    else if (v->kind == VOTE_ACQUIRE)
+    switch (v->machine) {
+    case VOTE_ACQUIRE:
+        if (outcome->kind == OUTCOME_GRANTED &&
+            server < v->acquire.terms.servers)
+            fence_ballots(v)[server].number = outcome->fence;
         acquire_outcome(&v->acquire, server, outcome, now);
-    else
+        break;
+    case VOTE_LINE:
+        line_outcome(v->line, outcome, now);
+        break;
+    case VOTE_FENCE:
+        fence_outcome(&v->fence, server, outcome, outcome->fence);
+        break;
+    case VOTE_ROUND:
         round_outcome(&v->round, server, outcome, now);
+        break;
+    }
 }
 
 void vote_withdrawn(struct vote *v, unsigned server)
 {
-    if (v->fencing)
-        return; /* raising a counter needs no undoing */
-    if (v->line)
-        line_withdrawn(v->line);
-    else if (v->kind == VOTE_ACQUIRE)
+    switch (v->machine) {
+    case VOTE_ACQUIRE:
         acquire_withdrawn(&v->acquire, server);
-    else
+        break;
+    case VOTE_LINE:
+        line_withdrawn(v->line);
+        break;
+    case VOTE_FENCE:
+        break; /* raising a counter needs no undoing */
+    case VOTE_ROUND:
         round_withdrawn(&v->round, server);
+        break;
+    }
 }
 
 void vote_tick(struct vote *v, uint64_t now)
 {
-    if (v->fencing)
-        fence_tick(&v->fence, now);
-    else if (v->line)
-        line_tick(v->line, now);
-    else if (v->kind == VOTE_ACQUIRE)
+    switch (v->machine) {
+    case VOTE_ACQUIRE:
         acquire_tick(&v->acquire, now);
-    else
+        break;
+    case VOTE_LINE:
+        line_tick(v->line, now);
+        break;
+    case VOTE_FENCE:
+        fence_tick(&v->fence, now);
+        break;
+    case VOTE_ROUND:
         round_tick(&v->round, now);
+        break;
+    }
 }
 
 void vote_cancel(struct vote *v)
 {
-    if (v->fencing)
-        fence_cancel(&v->fence);
-    else if (v->line)
-        line_cancel(v->line);
-    else if (v->kind == VOTE_ACQUIRE)
+    switch (v->machine) {
+    case VOTE_ACQUIRE:
         acquire_cancel(&v->acquire);
-    else
+        break;
+    case VOTE_LINE:
+        line_cancel(v->line);
+        break;
+    case VOTE_FENCE:
+        fence_cancel(&v->fence);
+        break;
+    case VOTE_ROUND:
         round_cancel(&v->round);
+        break;
+    }
 }
 
 uint64_t vote_wake(const struct vote *v)
 {
-    if (v->fencing)
-        return fence_wake(&v->fence);
-    if (v->line)
+    switch (v->machine) {
+    case VOTE_ACQUIRE:
+        break;
+    case VOTE_LINE:
         return line_wake(v->line);
-    return v->kind == VOTE_ACQUIRE ? acquire_wake(&v->acquire)
-                                   : round_wake(&v->round);
+    case VOTE_FENCE:
+        return fence_wake(&v->fence);
+    case VOTE_ROUND:
+        return round_wake(&v->round);
+    }
+    return acquire_wake(&v->acquire);
 }
 
 enum verdict vote_verdict(const struct vote *v)
 {
-    if (v->fencing)
+    if (v->machine == VOTE_FENCE)
         return fence_verdict(&v->fence);
-    return v->kind == VOTE_ACQUIRE ? acquire_verdict(&v->acquire)
-                                   : round_verdict(&v->round);
+    return vote_acquires(v) ? acquire_verdict(&v->acquire)
+                            : round_verdict(&v->round);
 }
 
+/* Without the condition, the grant itself has drawn it, or none. */
 uint64_t vote_fence(const struct vote *v)
 {
-    if (v->begins)
-        return fence_ballots(v)[0].number;
-    return v->fencing ? v->fence.number : 0;
+    return v->condition == CONDITION_FENCE ? v->fence.number
+                                           : fence_ballots(v)[0].number;
 }
 
 enum fault vote_fault(const struct vote *v)
 {
-    if (v->fencing)
+    if (v->machine == VOTE_FENCE)
         return v->fence.fault;
-    return v->kind == VOTE_ACQUIRE ? v->acquire.fault : v->round.fault;
-}
-
-static void begin_fencing(struct vote *v, uint64_t now)
-{
-    const struct acquire *a = &v->acquire;
-    struct fence_terms terms = {
-        .servers = a->terms.servers,
-        .ballots = fence_ballots(v),
-        .end = earlier(earlier(a->deadline, a->terms.end),
-            deadline_after(now, a->terms.budget_ns)),
-    };
-    v->fencing = true;
-    fence_start(&v->fence, &terms);
-}
-
-enum vote_step vote_step(struct vote *v, uint64_t now)
-{
-    enum verdict verdict = vote_verdict(v);
-    if (verdict == VERDICT_OPEN)
-        return VOTE_OPEN;
-    if (v->fencing)
-        return verdict == VERDICT_YES ? VOTE_OVER : VOTE_UNDO;
-    if (!v->fenced || verdict != VERDICT_YES)
-        return VOTE_OVER;
-    begin_fencing(v, now);
-    return VOTE_GOES_ON;
-}
-
-void vote_again(struct vote *v, uint64_t now)
-{
-    v->fencing = false;
-    acquire_again(&v->acquire, &v->fence, now);
+    return vote_acquires(v) ? v->acquire.fault : v->round.fault;
 }

@@ -5,8 +5,12 @@
  * of any other verb. It puts the machines of acquire.h, line.h, fence.h and
  * round.h behind one interface; their headers say what each guarantees.
  *
- * Invariant: an acquire that wants a fencing token ends with VERDICT_YES only
- * when a quorum has that token; without it, the grant is undone first.
+ * What else a grant needs by another verb is a condition: a row of the table in
+ * vote.c. Once the lock is granted, by the servers or in line, its conditions
+ * are worked off one after the other, with the same token.
+ *
+ * Invariant: an acquire ends with VERDICT_YES only when all its conditions are
+ * met; else the grant is undone first.
  */
 #ifndef NXLOCK_CORE_VOTE_H
 #define NXLOCK_CORE_VOTE_H
@@ -16,14 +20,23 @@
 #include "core/line.h"
 #include "core/round.h"
 
+/* The conditions of a grant, in the order in which they are worked off. */
+enum vote_condition {
+    CONDITION_NONE,
+    CONDITION_BEGIN, /* BEGIN has recorded that the work begins */
+    CONDITION_FENCE, /* a quorum has the fencing token */
+    CONDITIONS
+};
+
 struct vote {
-    enum { VOTE_ACQUIRE, VOTE_ROUND } kind : 8;
-    bool fenced;       /* ACQUIRE: a fencing token is wanted */
-    bool begins;       /* ACQUIRE: by the verb BEGIN, which draws one */
-    bool fencing;      /* counters are being raised to the fencing token */
-    bool lined_up;     /* ACQUIRE: it waits in line, or has */
-    bool handed_over;  /* ACQUIRE: granted after a wait in line */
-    struct line *line; /* ACQUIRE: it waits in line; NULL: it does not */
+    /* The machine that is running, or was last. All but ROUND: an acquire. */
+    enum { VOTE_ACQUIRE, VOTE_LINE, VOTE_FENCE, VOTE_ROUND } machine : 8;
+    enum vote_condition condition : 8; /* of this grant: the latest so far */
+    unsigned char wanted; /* conditions, a bit each: 1U << CONDITION_... */
+    bool by_line;         /* JOIN or STAY has granted the token */
+    bool lined_up;        /* it waits in line, or has */
+    bool handed_over;     /* granted after a wait in line */
+    struct line *line;    /* VOTE_LINE; else NULL */
     union {
         struct acquire acquire;
         struct round round;
@@ -33,10 +46,9 @@ struct vote {
 };
 #define VOTE_BALLOTS 2
 
-/* begins: by the verb BEGIN. seed: for jitter; must differ between
- * contenders. */
+/* wanted: see there. seed: for jitter; must differ between contenders. */
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,
-    bool fenced, bool begins, uint64_t retry_first_ns, uint64_t retry_most_ns,
+    unsigned wanted, uint64_t retry_first_ns, uint64_t retry_most_ns,
     uint64_t seed, uint64_t now);
 void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     uint64_t now);
@@ -62,11 +74,34 @@ enum fault vote_fault(const struct vote *v);
 /* What the verdict calls for, once all asks have been taken. */
 enum vote_step {
     VOTE_OPEN,    /* no verdict yet */
-    VOTE_GOES_ON, /* the fencing token comes next: take asks again */
-    VOTE_UNDO,    /* no fencing token: undo the grant, then vote_again() */
+    VOTE_GOES_ON, /* a condition comes next: take asks again */
+    VOTE_UNDO,    /* it is not met: undo the grant, then vote_again() */
     VOTE_OVER     /* vote_verdict() is final */
 };
 enum vote_step vote_step(struct vote *v, uint64_t now);
 void vote_again(struct vote *v, uint64_t now);
+
+/* The verb that the requests send: that of the condition, or else own. And what
+ * it says besides, for the condition. Not of VOTE_LINE. */
+enum verb_kind vote_verb(const struct vote *v, enum verb_kind own);
+void vote_complete(const struct vote *v, struct verb *verb);
+
+static inline bool vote_acquires(const struct vote *v)
+{
+    return v->machine != VOTE_ROUND;
+}
+
+/* Is the lock granted, and does a condition ask by a verb that cannot grant
+ * it? Such requests say nothing about where the token is. */
+static inline bool vote_past_grant(const struct vote *v)
+{
+    return v->machine == VOTE_FENCE;
+}
+
+/* Does the key hold the token already, although the requests may grant it? */
+static inline bool vote_confirms(const struct vote *v)
+{
+    return v->machine == VOTE_ACQUIRE && v->acquire.confirms;
+}
 
 #endif

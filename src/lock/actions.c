@@ -48,15 +48,15 @@ static void take_token(struct nxl_lock *lock)
         life_no_token(&lock->life);
 }
 
-/* While counters are raised to the fencing token, keep what was noted of a
+/* While another condition of a grant is worked off, keep what was noted of a
  * server's grant or failure: only a fault, or the answer to a request, replaces
  * it. */
 static void note(struct nxl_lock *lock, enum life_track track, unsigned server,
     const struct outcome *outcome)
 {
     struct operation *op = operation_of(lock, track);
-    bool raising = track == TRACK_CALL && lock->life.vote.fencing;
-    if (!raising || outcome->kind == OUTCOME_FAULT ||
+    bool past = track == TRACK_CALL && vote_past_grant(&lock->life.vote);
+    if (!past || outcome->kind == OUTCOME_FAULT ||
         op->notes[server].kind == NOTE_ASKED)
         operation_note(op, server, outcome);
 }
@@ -146,7 +146,7 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
 static void trace_round(struct nxl_lock *lock, uint64_t now)
 {
     lock->operation.round = life_rounds(&lock->life);
-    if (!lock_acquires(lock) || lock->life.vote.fencing ||
+    if (!lock_acquires(lock) || vote_past_grant(&lock->life.vote) ||
         lock->attempts >= lock->operation.round)
         return;
     lock->attempts++;

@@ -32,8 +32,8 @@ static void compose(struct nxl_lock *lock, int result)
         .result = result,
         .fault = life->fault,
         .left_ms = acquires ? life->vote.acquire.left_ms : LEFT_UNKNOWN,
-        .waited =
-            !acquires || life->vote.fencing || life->vote.acquire.silent > 0,
+        .waited = !acquires || vote_past_grant(&life->vote) ||
+                  life->vote.acquire.silent > 0,
     };
     if (!once_compose(lock, result, &message))
         message_compose(&report, &message);

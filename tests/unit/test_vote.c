@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A vote, driven by hand: an acquire with its fencing token counts as granted
- * only when a quorum has the token, and other verbs are rounds.
+ * A vote, driven by hand: an acquire counts as granted only when its conditions
+ * are met, such as the fencing token, and other verbs are rounds.
  */
 #include "support/test.h"
 
@@ -22,7 +22,8 @@ static void acquire(bool fenced)
         .end = T0 + NS_PER_S};
     vote = (struct vote){.ballots = ballots};
     memset(ballots, 0, sizeof(ballots));
-    vote_acquire(&vote, &terms, fenced, false, 10 * MS, 80 * MS, 5, T0);
+    vote_acquire(&vote, &terms, fenced ? 1U << CONDITION_FENCE : 0, 10 * MS,
+        80 * MS, 5, T0);
 }
 
 static void round_of(enum round_kind kind)
@@ -95,7 +96,7 @@ static void work_begins_with_its_number(void **state)
     acquire(true);
     vote.acquire.terms.servers = 1;
     struct acquire_terms terms = vote.acquire.terms;
-    vote_acquire(&vote, &terms, true, true, 10 * MS, 80 * MS, 5, T0);
+    vote_acquire(&vote, &terms, 1U << CONDITION_BEGIN, 10 * MS, 80 * MS, 5, T0);
     assert_string_equal(asks(), "T S0");
     say(0, numbered(8));
     assert_string_equal(asks(), "");
@@ -147,7 +148,7 @@ static void it_cannot_be_raised(void **state)
     asks();
     assert_int_equal(vote_step(&vote, T0 + MS), VOTE_UNDO);
     vote_again(&vote, T0 + MS);
-    assert_false(vote.fencing);
+    assert_false(vote_past_grant(&vote));
     assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
     uint64_t at = vote_wake(&vote);
     assert_true(at > T0 + MS && at < T0 + NS_PER_S);
@@ -195,6 +196,78 @@ static void a_round(void **state)
     assert_int_equal(vote_verdict(&vote), VERDICT_YES);
 }
 
+/* In line, which grants the lock at once. */
+static void granted_in_line(unsigned wanted)
+{
+    static const struct messages none = {MESSAGES_NONE, 0};
+    static struct line line;
+    struct line_terms in_line = {.ttl_ms = 1000,
+        .max_ttl_ms = 60000,
+        .drift_ppm = 10000,
+        .timeout_ns = NS_PER_S,
+        .patience_ns = 50 * MS,
+        .wait_until = T0 + NS_PER_S,
+        .end = T0 + NS_PER_S,
+        .messages = &none};
+    acquire(false);
+    struct acquire_terms terms = vote.acquire.terms;
+    terms.servers = 1;
+    vote_acquire(&vote, &terms, wanted, 10 * MS, 80 * MS, 5, T0);
+    line = (struct line){.has_waited = false};
+    vote_line_up(&vote, &line, &in_line, 5, T0);
+    assert_string_equal(asks(), "T S0");
+    say(0, numbered(0));
+    assert_string_equal(asks(), "");
+}
+
+/* What each condition does with a grant by the line, and what its "no" means.
+ */
+static void conditions_after_the_line(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned wanted;
+        enum verb_kind verb;
+        bool held;                 /* verb.held */
+        enum outcome_kind yes, no; /* answers */
+        uint64_t number;
+        enum vote_step after_no;
+    } rows[] = {
+        {1U << CONDITION_BEGIN, VERB_BEGIN, true, OUTCOME_GRANTED, OUTCOME_BUSY,
+            8, VOTE_OPEN},
+        {1U << CONDITION_BEGIN, VERB_BEGIN, true, OUTCOME_GRANTED,
+            OUTCOME_RECORDED, 8, VOTE_OVER},
+        {1U << CONDITION_FENCE, VERB_RAISE, false, OUTCOME_MINE,
+            OUTCOME_NOT_MINE, 8, VOTE_UNDO},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int yes = 0; yes < 2; yes++) {
+            struct verb verb = {.held = false};
+            struct outcome outcome = plain(yes ? rows[i].yes : rows[i].no);
+            granted_in_line(rows[i].wanted);
+            assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+            assert_string_equal(asks(), "S0"); /* with the same token */
+            assert_int_equal(vote_verb(&vote, VERB_ACQUIRE), rows[i].verb);
+            vote_complete(&vote, &verb);
+            assert_int_equal(verb.held, rows[i].held);
+            assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+            outcome.sent_at = T0;
+            outcome.fence = rows[i].number;
+            say(0, outcome);
+            assert_string_equal(asks(), "");
+            assert_int_equal(
+                vote_step(&vote, T0 + MS), yes ? VOTE_OVER : rows[i].after_no);
+            if (yes)
+                assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+            if (yes)
+                assert_int_equal(vote_fence(&vote), rows[i].number);
+        }
+    }
+    granted_in_line(0);
+    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+}
+
 /* Raising a counter needs no undoing, and a server that does not exist says
  * nothing. */
 static void what_changes_nothing(void **state)
@@ -237,6 +310,7 @@ int main(void)
         cmocka_unit_test(it_cannot_be_raised),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(a_round),
+        cmocka_unit_test(conditions_after_the_line),
         cmocka_unit_test(what_changes_nothing),
         cmocka_unit_test(the_worst_fault),
     };
