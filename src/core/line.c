@@ -250,7 +250,8 @@ static void waits(struct line *l, const struct outcome *o)
         return;
     }
     if (was_last_look(l)) {
-        conclude(l, l->doubt ? LINE_UNKNOWN : LINE_NO);
+        l->joins = false; /* it has: the token is in line */
+        conclude(l, lost_verdict(l));
         return;
     }
     bool again = l->again;

@@ -139,7 +139,7 @@ static const struct nonsense nonsenses[] = {
     {EXTEND_T, "+OK", NXL_UNKNOWN},
     {EXTEND_T, "$-1", NXL_UNKNOWN},
     {DROP_T, ":3", NXL_UNKNOWN},
-    {DROP_T, ":5", NXL_UNKNOWN},
+    {DROP_T, ":6", NXL_UNKNOWN},
     {DROP_T, ":-1", NXL_UNKNOWN},
     {DROP_T, "+OK", NXL_UNKNOWN},
     {DROP_T, "$-1", NXL_UNKNOWN},

@@ -170,6 +170,8 @@ static void check_grant(struct game *g)
               g->l.deadline >= deadline_after_ms(g->l.now, LEASE_USABLE_MS));
     g->late = g->late || !runs;
     g->token.granted = runs;
+    /* After a message that came too late a STAY decides. */
+    g->token.told = g->token.told && runs;
 }
 
 /* What the machine counts; it looks away where it asked nothing. */

@@ -97,7 +97,7 @@ static void free_all(unsigned count, nxl_client *client)
     for (unsigned i = 0; i < count; i++)
         nxl_lock_free(worker[i].lock);
     nxl_client_free(client);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+    assert_int_equal(redis_lasting_keys(&server), 0);
 }
 
 /* --------------------------------------------------------------- one client */

@@ -63,6 +63,18 @@ redisReply *redis_commandf(struct redis *r, const char *format, ...);
 /* Fails on an error reply; returns an integer reply's number, else 0. */
 long long redis_run(struct redis *r, ...) __attribute__((sentinel));
 
+/* How many keys there are, but for those that only say when a line last left a
+ * gap: they are gone some seconds later. */
+static inline long long redis_lasting_keys(struct redis *r)
+{
+    return redis_run(r, "EVAL",
+        "local n = 0 "
+        "for _, key in ipairs(redis.call('KEYS', '*')) do "
+        "if not string.find(key, ':nxl%-g$') then n = n + 1 end end "
+        "return n",
+        "0", NULL);
+}
+
 /* The value, zero-ended, into buf; false: no such key. */
 bool redis_get(struct redis *r, const char *key, char *buf, size_t size);
 int64_t redis_pttl(struct redis *r, const char *key); /* -2, -1, or ms */

@@ -35,7 +35,7 @@ static void assert_loads(struct handshake *h, struct reply reply)
 static void append_loads(struct buf *expected)
 {
     for (int i = 0; i < SCRIPTS_LOADED; i++) {
-        char text[4096];
+        char text[8192];
         int len = snprintf(text, sizeof(text),
             "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
             scripts[i].body.len, scripts[i].body.data);

@@ -93,7 +93,8 @@ static void a_release(void **state)
         {'r', 0, RELEASE ":2", "mine"}, /* handed over */
         {'r', 0, RELEASE ":4", "mine"}, /* this user cannot hand over */
         {'r', 0, RELEASE ":3", BROKEN}, /* it was in no line */
-        {'r', 0, RELEASE ":5", BROKEN},
+        {'r', 0, RELEASE ":5", "mine"}, /* into a gap */
+        {'r', 0, RELEASE ":6", BROKEN},
         {'r', 0, RELEASE ":-1", BROKEN},
         {'r', 0, RELEASE "nil", BROKEN},
         {'r', 0, RELEASE "+OK", BROKEN},

@@ -19,11 +19,12 @@ static const char *const ways[] = {"polling", "polling three servers",
     "in line", "begin", "begin in line", "begin, granted by the line"};
 
 /* What becomes of the last request. UNSENT: nothing of it had left when the
- * wait ended. ASLEEP: there is none, because this process woke up too late. */
-enum last { ANSWERED, SILENT, REFUSED, CUT, UNSENT, ASLEEP };
-enum { LASTS = ASLEEP + 1 };
+ * wait ended. ASLEEP: there is none, because this process woke up too late.
+ * READ_LATE: it woke up too late to read the answer in time. */
+enum last { ANSWERED, SILENT, REFUSED, CUT, UNSENT, ASLEEP, READ_LATE };
+enum { LASTS = READ_LATE + 1 };
 static const char *const lasts[] = {
-    "busy", "no answer", "refused", "cut", "not sent", "asleep"};
+    "busy", "no answer", "refused", "cut", "not sent", "asleep", "read late"};
 
 /* How long the key could last by then. */
 enum left { LONG, OVER, NOT_SAID };
@@ -170,6 +171,9 @@ static enum life_result result_of(
     if (how == IS_CANCELLED) {
         life_cancel(&l);
         drain();
+    } else if (last == READ_LATE) {
+        now = T0 + WAIT + 2 * TIMEOUT;
+        say(answer(ANSWERED, left));
     } else if (last == ANSWERED || last == REFUSED || last == CUT) {
         now += MS / 4;
         say(answer(last, left));
@@ -196,6 +200,10 @@ static enum life_result wanted(
         if (stays)
             return LIFE_UNKNOWN;
         return how == TRIES || left == OVER ? LIFE_FAULT : LIFE_BUSY;
+    case READ_LATE:
+        /* BEGIN was refused, so the line's grant is gone: it waits nowhere. */
+        stays = stays && way != CONFIRMS;
+        /* fall through */
     case ASLEEP:
         if (left == LONG)
             return LIFE_BUSY;
