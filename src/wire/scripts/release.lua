@@ -16,7 +16,8 @@
 local key, token, how = KEYS[1], ARGV[1], ARGV[2] or ''
 local mark = ARGV[3] or '{' .. key .. '}:nxl-w'
 -- give_back() for an exclusive lock, written out until it is known that
--- somebody waits: a release that nobody waits for must not pay for functions.
+-- somebody waits, and holds() for one that another token holds: neither must
+-- pay for functions that it does not need.
 local s, gone, wrong = redis.pcall('GETRANGE', key, '0', '511'), nil, nil
 if s == token and how ~= '+' then
     if how == '-' then
@@ -29,6 +30,8 @@ if s == token and how ~= '+' then
         return redis.call('DEL', key) * 4
     end
     s = false
+elseif s ~= token and not s.err and not string.find(how, ' ') then
+    return 0
 end
 -- include hand_over.lua
 if s and s.err then
