@@ -119,8 +119,9 @@ static const struct condition {
 /* The next condition of the grant; false: there is none. */
 static bool next_condition(struct vote *v, uint64_t now)
 {
-    for (unsigned i = v->condition + 1U; v->wanted >> i; i++) {
-        if (!(v->wanted >> i & 1U) || !conditions[i].applies(v))
+    unsigned wanted = v->wanted, first = v->condition;
+    for (unsigned i = first + 1; wanted >> i; i++) {
+        if (!(wanted >> i & 1U) || !conditions[i].applies(v))
             continue;
         v->condition = (enum vote_condition)i;
         conditions[i].start(v, now);

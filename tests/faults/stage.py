@@ -176,8 +176,8 @@ COLUMNS = {
 }
 
 
-# The line of the name, and the mark that it exists.
-LINE_KEYS = ("{k}:nxl-l", "{k}:nxl-w")
+# The line of the name, the mark that it exists, and its last gap.
+LINE_KEYS = ("{k}:nxl-l", "{k}:nxl-w", "{k}:nxl-g")
 
 
 def is_of_line(server, key):
