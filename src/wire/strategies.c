@@ -94,8 +94,9 @@ static const struct ways {
      * could be released at all. */
     bool vital;
 } ways[VERB_KINDS] = {
-#define WAYS(table, with_end, unwatched)                                       \
-    (table), sizeof(table) / sizeof((table)[0]), (with_end), (unwatched)
+#define WAYS(table, end, bare)                                                 \
+    .row = (table), .count = sizeof(table) / sizeof((table)[0]),               \
+    .with_end = (end), .unwatched = (bare)
     [VERB_ACQUIRE] = {WAYS(acquire, 2, 3), .takes_over = true},
     [VERB_EXTEND] = {WAYS(extend, 2, 3), .value = VALUE_IS_TOKEN,
         .vital = true},

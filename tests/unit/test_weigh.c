@@ -29,7 +29,7 @@ static const struct {
     bool duplicate;
     enum fault fault; /* that counts instead of its answers */
 } servers[STANDINGS] = {
-    [VOTES] = {{.run_id = "a", .role = "master", .uptime_s = 5000}},
+    [VOTES] = {.info = {.run_id = "a", .role = "master", .uptime_s = 5000}},
     [QUARANTINE] = {{.run_id = "a", .role = "master", .uptime_s = 1},
         .fault = FAULT_RESTARTED},
     [REPLICA] = {{.run_id = "a", .role = "slave", .uptime_s = 5000},
