@@ -7,7 +7,7 @@
 
 bool key_has_tag(struct slice key)
 {
-    const char *open = memchr(key.data, '{', key.len);
+    const char *open = key.len ? memchr(key.data, '{', key.len) : NULL;
     size_t rest = open ? key.len - (size_t)(open + 1 - key.data) : 0;
     const char *close = rest ? memchr(open + 1, '}', rest) : NULL;
 
@@ -16,7 +16,7 @@ bool key_has_tag(struct slice key)
 
 bool key_is_apart(struct slice key)
 {
-    return !key_has_tag(key) && memchr(key.data, '}', key.len);
+    return key.len > 0 && !key_has_tag(key) && memchr(key.data, '}', key.len);
 }
 
 /* Behind a key without a hash tag, which has a brace before it too; and behind

@@ -26,7 +26,7 @@ enum companion {
 };
 
 /* Does the key have a hash tag: something between its first '{' and the next
- * '}'? */
+ * '}'? An empty key, as a request without a key has, has none. */
 bool key_has_tag(struct slice key);
 /* Would a Redis Cluster keep the keys that accompany this one in another slot?
  * In "{a}b}:nxl-l", which accompanies "a}b", the hash tag is "a". */

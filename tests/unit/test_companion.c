@@ -156,6 +156,17 @@ static void the_names_that_the_pages_have(void **state)
     }
 }
 
+/* SCAN names no key: memchr() must not be given its null pointer, which the
+ * undefined behaviour sanitizer of an instrumented build reports. */
+static void a_request_without_a_key(void **state)
+{
+    struct slice none = {NULL, 0};
+
+    (void)state;
+    assert_false(key_has_tag(none));
+    assert_false(key_is_apart(none));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +174,7 @@ int main(void)
         cmocka_unit_test(nothing_else_is_read),
         cmocka_unit_test(names_of_plain_locks),
         cmocka_unit_test(the_names_that_the_pages_have),
+        cmocka_unit_test(a_request_without_a_key),
     };
     return cmocka_run_group_tests_name("companion", tests, NULL, NULL);
 }
