@@ -818,10 +818,12 @@ const char *nxl_lock_errmsg(const nxl_lock *lock);
  */
 const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server);
 
-/* Who holds a lock, and for how long. Filled in by the library; the layout is
- * fixed. */
+/* Who holds a lock, and for how long. Start from NXL_HOLDER_INIT; the library
+ * fills in as many bytes as size says, and no more than it knows. Later
+ * versions add members at the end. A size that does not reach up to label is
+ * NXL_E_INVALID. */
 typedef struct nxl_holder {
-    size_t size; /* sizeof(nxl_holder) once it is filled in */
+    size_t size; /* sizeof(nxl_holder) of the caller, set by _INIT */
     /* The key's value, zero-terminated; a token if the holder uses this
      * library's format. */
     char value[512];
@@ -841,14 +843,19 @@ typedef struct nxl_holder {
     int64_t value_ends_s;
 } nxl_holder;
 
+/* clang-format off */
+#define NXL_HOLDER_INIT { sizeof(nxl_holder), "", 0, false, false, NULL, 0, 0 }
+/* clang-format on */
+
 /* Returns true if the lock is held under that token. Compares the whole value,
- * or the part after the Unix time in this library's timestamp format. NULL
- * matches nothing. No I/O. */
+ * or the part after the Unix time in this library's timestamp format. NULL, or
+ * a size that is too small, matches nothing. No I/O. */
 bool nxl_holder_is(const nxl_holder *holder, const char *token);
 
 /* Asks the servers who holds this lock, which need not be this handle. holder
  * may be NULL. Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL,
  * EXISTS). NXL_OK: *holder is filled in. NXL_FREE: the lock is free.
+ * NXL_E_INVALID: holder->size is too small; nothing was sent.
  * NXL_E_WRONG_TYPE: the key holds something other than a string. Other errors
  * as nxl_lock_acquire(). Over several servers, NXL_FREE needs a majority;
  * NXL_OK needs one holder, and so many servers that say "held" or do not answer
@@ -861,17 +868,20 @@ int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
  * the result is NXL_LOST. HARM: the holder may be working, and believes it
  * holds the lock until its own deadline. Blocks for timeout_ms at most.
  * NXL_OK: removed. NXL_FREE: the key no longer has that value. NXL_UNKNOWN: no
- * answer. NXL_E_INVALID: the value is truncated or empty. */
+ * answer. NXL_E_INVALID: the value is truncated or empty, or seen->size is too
+ * small. */
 int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
 
 /* Copies what the last nxl_lock_inspect() found on one server, numbered from 0
- * in the order of the URLs. NXL_OK: *holder is filled in. NXL_FREE: the key
- * does not exist there. NXL_E_UNREACHABLE, _DENIED, ...: that server's error;
- * nxl_lock_errmsg_at() has the details. NXL_E_INVALID: the last operation on
- * this lock was not a completed inspection, or no such server. NXL_E_FORKED. No
- * I/O. */
-int nxl_lock_holder_at(
-    const nxl_lock *lock, size_t server, nxl_holder *holder) NXL_MUST_USE;
+ * in the order of the URLs. index counts the holders there, from 0; this
+ * version finds one at most, so it has nothing to show from index 1 on. NXL_OK:
+ * *holder is filled in. NXL_FREE: no holder of that index there; at index 0:
+ * the key does not exist. NXL_E_UNREACHABLE, _DENIED, ...: that server's error,
+ * whatever the index; nxl_lock_errmsg_at() has the details. NXL_E_INVALID: the
+ * last operation on this lock was not a completed inspection, no such server,
+ * or holder->size is too small. NXL_E_FORKED. No I/O. */
+int nxl_lock_holder_at(const nxl_lock *lock, size_t server, size_t index,
+    nxl_holder *holder) NXL_MUST_USE;
 
 /* ------------------------------------------------------------------- once
  *
@@ -1075,8 +1085,8 @@ int nxl_once_tell_start(nxl_lock *lock, int verdict, int code,
 int nxl_once_forget_start(nxl_lock *lock) NXL_MUST_USE;
 
 /* Copies what an inspection found, after its event came with NXL_OK. NXL_OK,
- * NXL_FREE, NXL_E_INVALID (nothing has been inspected), NXL_E_FORKED. No I/O.
- */
+ * NXL_FREE, NXL_E_INVALID (nothing has been inspected, or holder->size is too
+ * small), NXL_E_FORKED. No I/O. */
 int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
 
 /* Sends what is waiting to be sent, writes at most capacity descriptors to poll

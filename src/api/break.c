@@ -4,6 +4,7 @@
 
 #include "api/blocking.h"
 #include "api/event_loop.h"
+#include "api/holder.h"
 #include "lock/drive.h"
 #include "lock/message.h"
 #include "wire/value.h"
@@ -12,7 +13,9 @@ static int start_break(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
 {
     const nxl_holder *seen = args->seen;
-    if (!seen || seen->size == 0 || seen->value_length == 0)
+    if (seen && holder_check(seen, call_message(lock)) != NXL_OK)
+        return NXL_E_INVALID;
+    if (!seen || seen->value_length == 0)
         return message_invalid(call_message(lock),
             "nothing to break; pass a holder filled in by "
             "nxl_lock_inspect()");

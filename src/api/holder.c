@@ -1,18 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /* The holder that the last inspection of a lock found. */
+#include "api/holder.h"
+
+#include <stddef.h>
+#include <string.h>
+
 #include "lock/handle.h"
 #include "lock/message.h"
 #include "wire/value.h"
 
-static void copy_out(nxl_holder *to, const nxl_holder *from)
+bool holder_has_first(const nxl_holder *holder)
 {
-    *to = *from;
-    to->label = token_label((struct slice){to->value, to->value_length});
+    return holder->size >= offsetof(nxl_holder, label);
+}
+
+int holder_check(const nxl_holder *holder, struct text *message)
+{
+    if (holder_has_first(holder))
+        return NXL_OK;
+    return message_invalid(message,
+        "nxl_holder.size is %zu; start from NXL_HOLDER_INIT", holder->size);
+}
+
+static void copy_out(nxl_holder *to, const nxl_holder *from, int64_t left_ms)
+{
+    nxl_holder all = *from;
+    size_t size = to->size < sizeof(all) ? to->size : sizeof(all);
+    const char *label =
+        token_label((struct slice){from->value, from->value_length});
+
+    all.size = to->size;
+    all.label = label ? to->value + (label - from->value) : NULL;
+    all.left_ms = left_ms;
+    memcpy(to, &all, size);
 }
 
 int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
 {
-    if (!lock || !holder)
+    if (!lock || !holder || !holder_has_first(holder))
         return NXL_E_INVALID;
     if (client_forked(lock->client))
         return NXL_E_FORKED;
@@ -21,14 +46,14 @@ int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
         return NXL_FREE;
     if (!lock->seen->chosen)
         return NXL_E_INVALID;
-    copy_out(holder, lock->seen->chosen);
-    holder->left_ms = lock->seen->left_ms;
+    copy_out(holder, lock->seen->chosen, lock->seen->left_ms);
     return NXL_OK;
 }
 
-int nxl_lock_holder_at(const nxl_lock *lock, size_t server, nxl_holder *holder)
+int nxl_lock_holder_at(
+    const nxl_lock *lock, size_t server, size_t index, nxl_holder *holder)
 {
-    if (!lock || !holder)
+    if (!lock || !holder || !holder_has_first(holder))
         return NXL_E_INVALID;
     if (client_forked(lock->client))
         return NXL_E_FORKED;
@@ -38,7 +63,10 @@ int nxl_lock_holder_at(const nxl_lock *lock, size_t server, nxl_holder *holder)
     const struct note *n = &lock->operation.notes[server];
     switch (n->kind) {
     case NOTE_YES:
-        copy_out(holder, lock->seen->at[server]);
+        if (index > 0)
+            return NXL_FREE;
+        copy_out(
+            holder, lock->seen->at[server], lock->seen->at[server]->left_ms);
         return NXL_OK;
     case NOTE_NO:
         return NXL_FREE;
@@ -53,7 +81,7 @@ int nxl_lock_holder_at(const nxl_lock *lock, size_t server, nxl_holder *holder)
 
 bool nxl_holder_is(const nxl_holder *holder, const char *token)
 {
-    return holder && token &&
+    return holder && token && holder_has_first(holder) &&
            value_is_of((struct slice){holder->value, holder->value_length},
                slice_of(token));
 }

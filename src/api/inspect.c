@@ -2,12 +2,14 @@
 /* Inspect: who holds the name? */
 #include "api/blocking.h"
 #include "api/event_loop.h"
+#include "api/holder.h"
 #include "lock/drive.h"
 
 static int start_inspect(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
 {
-    (void)args;
+    if (args->seen && holder_check(args->seen, call_message(lock)) != NXL_OK)
+        return NXL_E_INVALID;
     lock->seen->chosen = NULL;
     life_query(&lock->life, CALL_INSPECT, lock_seed(lock, now), now);
     return NXL_PENDING;
@@ -20,7 +22,7 @@ static const struct call_type inspect_type = {.kind = NXL_OP_INSPECT,
 
 int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder)
 {
-    struct call_args args = {0};
+    struct call_args args = {.seen = holder};
     int rc = call_block(lock, &inspect_type, &args);
     return rc == NXL_OK && holder ? nxl_lock_holder(lock, holder) : rc;
 }

@@ -111,7 +111,7 @@ static void report_waiting(struct wait *wait, const nxl_holder *holder)
 static void take_inspection(struct wait *wait, int result)
 {
     struct session *session = wait->session;
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     wait->look_at = nxl_now_ns() + LOOK_AGAIN;
     if (result == NXL_OK)
@@ -175,7 +175,7 @@ static int report_busy(struct wait *wait)
     struct event event = {
         .kind = EVENT_SKIPPED, .skip = SKIP_BUSY, .waited_ms = waited_ms(wait)};
     char words[HOLDER_WORDS], who[HOLDER_WHO];
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     int rc = holder_ask(session, &holder);
 
     if (session->caught != 0)
@@ -196,7 +196,7 @@ static int report_busy(struct wait *wait)
  * a wait does not read the old value; one that waits takes it over. */
 static bool is_left_over(struct session *session)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     return holder_ask(session, &holder) == NXL_OK && session->caught == 0 &&
            holder_is_over(&holder);

@@ -128,7 +128,7 @@ static bool round_trip(struct doctor *d, const char *scratch)
 static void remove_counter(struct doctor *d, const char *counter)
 {
     nxl_lock *lock = lock_of(d, counter, 0);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
 
     if (!lock)
         return;
@@ -219,7 +219,7 @@ static void try_waiting(struct doctor *d, const char *scratch)
 {
     nxl_lock *held = lock_of(d, scratch, 0);
     nxl_lock *waiter = held ? lock_of(d, scratch, 0) : NULL;
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
 
     if (waiter && nxl_lock_acquire(held, 0) == NXL_OK) {
         int rc = nxl_lock_acquire(waiter, WAIT_MS);

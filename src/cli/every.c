@@ -91,7 +91,7 @@ static int acquire_record(const struct session *session)
 static int report_not_due(const struct session *session)
 {
     const struct args *args = session->args;
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     char who[160] = "somebody", window[DURATION_ROOM], left[DURATION_ROOM];
     struct event event = {.kind = EVENT_SKIPPED, .skip = SKIP_NOT_DUE};
 

@@ -25,15 +25,13 @@ int holder_ask(struct session *session, nxl_holder *holder)
 {
     int rc = session_finish(session, nxl_lock_inspect_start(session->lock));
 
-    memset(holder, 0, sizeof(*holder));
-    holder->size = sizeof(*holder);
+    *holder = (nxl_holder)NXL_HOLDER_INIT;
     return rc == NXL_OK ? nxl_lock_holder(session->lock, holder) : rc;
 }
 
 void holder_make(nxl_holder *holder, struct slice token, int64_t left_ms)
 {
-    memset(holder, 0, sizeof(*holder));
-    holder->size = sizeof(*holder);
+    *holder = (nxl_holder)NXL_HOLDER_INIT;
     snprintf(holder->value, sizeof(holder->value), "%.*s", (int)token.len,
         token.data);
     holder->value_length = strlen(holder->value);

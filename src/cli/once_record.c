@@ -44,7 +44,7 @@ static int look(struct view *view, const char *fingerprint)
 static bool holds_lock(const struct view *view)
 {
     const struct session *session = &view->session;
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     nxl_lock *lock;
 
     if (nxl_lock_new(&lock, session->client, session->args->name, NULL) !=
@@ -102,7 +102,7 @@ static void print_json(const struct view *view)
     const char *name = view->session.args->name;
     const nxl_record *record = &view->record;
     const char *state = record_word(record, view->in_progress);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     struct json json;
 
     json_begin(&json, stdout);

@@ -100,7 +100,7 @@ void renewal_status_report_end(
 void renewal_status_clear(struct renewal_status *status)
 {
     struct session *session = status->session;
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     if (session->unlocked || holder_ask(session, &holder) != NXL_OK ||
         !nxl_holder_is(&holder, nxl_lock_token(session->lock)))

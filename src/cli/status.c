@@ -51,9 +51,9 @@ static void subtract_time(nxl_holder *holder, uint64_t at)
 static void json_server(
     struct json *json, struct session *session, size_t i, uint64_t at)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     char line[LINE_ROOM];
-    int rc = nxl_lock_holder_at(session->lock, i, &holder);
+    int rc = nxl_lock_holder_at(session->lock, i, 0, &holder);
 
     if (rc == NXL_OK)
         subtract_time(&holder, at);
@@ -113,9 +113,9 @@ static const char *state_words(char *out, const nxl_holder *holder)
 
 static void print_server(struct session *session, size_t i, uint64_t at)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     char line[LINE_ROOM], words[HOLDER_WORDS];
-    int rc = nxl_lock_holder_at(session->lock, i, &holder);
+    int rc = nxl_lock_holder_at(session->lock, i, 0, &holder);
 
     if (rc == NXL_OK)
         subtract_time(&holder, at);
@@ -174,7 +174,7 @@ static int report(struct session *session, nxl_holder *seen)
 int subcommand_status(const struct args *args)
 {
     struct session session;
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     int code = session_open(&session, args, NULL);
 
     if (code == 0) {

@@ -88,7 +88,7 @@ static void report_next(struct session *session, const struct line *line)
 {
     const char *name = session->args->shown;
     char who[HOLDER_WHO];
-    nxl_holder next;
+    nxl_holder next = NXL_HOLDER_INIT;
 
     if (line_waiting(line) == 0)
         return;
@@ -130,7 +130,7 @@ static int unlock(struct session *session)
 {
     const struct args *args = session->args;
     char words[HOLDER_WORDS];
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     struct line line;
     int rc = nxl_lock_inspect(session->lock, &holder);
 

@@ -137,7 +137,7 @@ static int wait_for(struct waiter *waiter)
 {
     struct session *session = &waiter->session;
     char words[HOLDER_WORDS], who[HOLDER_WHO];
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     for (;;) {
         int rc = nxl_lock_inspect(session->lock, &holder);

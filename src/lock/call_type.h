@@ -12,7 +12,7 @@ struct call_args {
     /* ACQUIRE, ONCE_BEGIN: wait_ms. EXTEND: ttl_ms. ONCE_TELL: the verdict */
     int64_t number;
     const char *token;               /* ADOPT */
-    const nxl_holder *seen;          /* BREAK */
+    const nxl_holder *seen;          /* BREAK; INSPECT: where to show it */
     const nxl_once_options *options; /* ONCE_BEGIN */
     int code;                        /* ONCE_TELL */
     const void *result;

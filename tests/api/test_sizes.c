@@ -14,6 +14,7 @@
 #define FIRST_LOCK_OPTIONS                                                     \
     (offsetof(nxl_lock_options, retry_max_ms) + sizeof(int64_t))
 #define FIRST_STATS sizeof(nxl_stats)
+#define FIRST_HOLDER offsetof(nxl_holder, label)
 #define URL "redis://localhost:1"
 
 /* The least size is listed here and not computed: it must never grow. */
@@ -25,6 +26,7 @@ static void test_the_first_sizes_are_what_they_were(void **state)
     assert_int_equal(FIRST_CLIENT_OPTIONS, 64);
     assert_int_equal(FIRST_LOCK_OPTIONS, 56);
     assert_int_equal(FIRST_STATS, 592);
+    assert_int_equal(FIRST_HOLDER, 536);
 }
 
 static nxl_client *new_client(const nxl_client_options *options)

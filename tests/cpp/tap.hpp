@@ -81,12 +81,12 @@ struct place {
     /* As a server's answer; taking it from whoever has it. */
     bool taken()
     {
-        nxl_holder holder;
+        nxl_holder holder = NXL_HOLDER_INIT;
         return nxl_lock_inspect(lock.native_handle(), &holder) == NXL_OK;
     }
     bool remove()
     {
-        nxl_holder holder;
+        nxl_holder holder = NXL_HOLDER_INIT;
         return nxl_lock_inspect(lock.native_handle(), &holder) == NXL_OK &&
                nxl_lock_break(lock.native_handle(), &holder) == NXL_OK;
     }

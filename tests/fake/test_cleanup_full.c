@@ -28,7 +28,7 @@ static void what_did_not_leave_is_taken_back(void **state)
         SHAKE "WAIT-FOR read\nSERVE\n", 'u', "timeout_ms=150&prefix=x");
     nxl_lock *locks[MANY], *small = lock_of_name(r.client, "small", 30000);
     size_t unknown = 0, unreachable = 0;
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     for (int i = 0; i < MANY; i++) {
         nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
         options.name_length = BIG - 1;
@@ -150,7 +150,7 @@ static void at_most_eight_are_unanswered(void **state)
         assert_contains(nxl_lock_errmsg(r.lock), "unanswered");
     }
     assert_takes(nxl_lock_acquire(r.lock, 60), NXL_E_UNREACHABLE, 30, 60);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_ends(nxl_lock_inspect(r.lock, &holder), NXL_E_UNREACHABLE, 30);
     fake_signal(r.fake, "answers");
     assert_true(fake_await(r.fake, "answered"));

@@ -48,7 +48,7 @@ static void any_call_on_the_client_pays(void **state)
                                         "SEND :1\\r\\n:1\\r\\n*0\\r\\n\n",
         't', PARAMS);
     nxl_lock *other = lock_of_name(r.client, "other", 20000);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 500);
     assert_ends(nxl_lock_inspect(other, &holder), NXL_FREE, 500);
     nxl_lock_free(other);

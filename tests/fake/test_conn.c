@@ -202,7 +202,7 @@ static void nonsense_of_an_inspection(void **state)
                 WORKS,
             replies[i]);
         struct rig r = rig_open(s.text, 'u', PARAMS);
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         assert_ends(nxl_lock_inspect(r.lock, &holder), NXL_E_NOT_REDIS, 200);
         assert_works(r.lock);
         rig_close(&r);

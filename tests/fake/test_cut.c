@@ -195,7 +195,7 @@ static void inspect_cut_is_repeated(void **state)
         add(&s, NEXT SHAKE "EXPECT EVALSHA * 1 k\n"
                            "SEND *2\\r\\n$1\\r\\nv\\r\\n:700\\r\\n\n" WORKS);
         struct rig r = open_cut(&s, &cuts[i]);
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         assert_ends(nxl_lock_inspect(r.lock, &holder), NXL_OK, 500);
         assert_string_equal(holder.value, "v");
         assert_int_equal(holder.value_length, 1);

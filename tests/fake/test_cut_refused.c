@@ -175,7 +175,7 @@ static void an_inspection_cut_off(void **state)
     EACH_CUT(i, bytes)
     {
         struct wire w = wire_open(i % 2, PARAMS, 30000);
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         assert_ends(nxl_lock_acquire(w.lock, 0), NXL_OK, 200);
         cut_off(&w, (size_t)bytes);
         assert_ends(nxl_lock_inspect(w.lock, &holder), NXL_E_UNREACHABLE, 200);
@@ -194,7 +194,7 @@ static void cut_off_while_idle(void **state)
     (void)state;
     for (int tcp = 0; tcp < 2; tcp++) {
         struct wire w = wire_open(tcp, PARAMS, 30000);
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         assert_ends(nxl_lock_acquire(w.lock, 0), NXL_OK, 200);
         proxy_refuse(w.proxy, true);
         proxy_cut(w.proxy, tcp);

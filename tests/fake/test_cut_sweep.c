@@ -78,7 +78,7 @@ static int extend(nxl_lock *lock)
 
 static int inspect(nxl_lock *lock)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     int rc = nxl_lock_inspect(lock, &holder);
     if (rc == NXL_OK) {
         assert_true(holder.ours);
@@ -306,7 +306,7 @@ static void paying_up(void **state)
     struct wire w = wire_open();
     wire_client(&w, TERMS);
     size_t before = bytes_of(&w, PROXY_UP);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_int_equal(nxl_lock_inspect(w.lock, &holder), NXL_FREE);
     size_t shake = bytes_of(&w, PROXY_UP) - before;
     for (size_t n = shake - 100; n < shake + 400; n += stride(7)) {
@@ -329,7 +329,7 @@ static void paying_down(void **state)
     struct wire w = wire_open();
     wire_client(&w, TERMS);
     size_t before = bytes_of(&w, PROXY_DOWN);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_int_equal(nxl_lock_inspect(w.lock, &holder), NXL_FREE);
     size_t shake = bytes_of(&w, PROXY_DOWN) - before;
     for (size_t n = shake - 40; n < shake + 24; n += stride(1)) {

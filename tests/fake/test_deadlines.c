@@ -31,7 +31,7 @@ static int adopt(nxl_lock *lock)
 
 static int inspect(nxl_lock *lock)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     return nxl_lock_inspect(lock, &holder);
 }
 

@@ -45,7 +45,7 @@ static uint16_t free_port(void)
 
 static void check_refused(nxl_client *client, nxl_lock *lock, const char *why)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_ends(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, 20);
     assert_contains(nxl_lock_errmsg(lock), why);
     assert_not_held(lock);
@@ -154,7 +154,7 @@ static void a_black_hole_ends_by_the_deadline(void **state)
     nxl_client *client;
     nxl_lock *lock =
         lock_at(&client, "redis://127.0.0.1:%u?timeout_ms=150", h.port);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_takes(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, 145, 150);
     assert_contains(nxl_lock_errmsg(lock), "connect");
     assert_takes(nxl_lock_inspect(lock, &holder), NXL_E_UNREACHABLE, 145, 150);

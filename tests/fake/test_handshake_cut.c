@@ -180,7 +180,7 @@ static void late_answers_serve_the_next_call(void **state)
         assert_takes(nxl_lock_acquire(r.lock, 0), NXL_E_UNREACHABLE, 195, 200);
         assert_takes(
             nxl_lock_acquire(r.lock, 300), NXL_E_UNREACHABLE, 195, 300);
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         assert_takes(
             nxl_lock_inspect(r.lock, &holder), NXL_E_UNREACHABLE, 195, 200);
         assert_not_held(r.lock);

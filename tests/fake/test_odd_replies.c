@@ -256,7 +256,7 @@ static int release(void)
 
 static int inspect(void)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     return nxl_lock_inspect(lock, &holder);
 }
 
@@ -267,7 +267,7 @@ static int adopt(void)
 
 static int break_it(void)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     snprintf(holder.value, sizeof(holder.value), "somebody");
     holder.value_length = strlen(holder.value);
     return nxl_lock_break(lock, &holder);

@@ -298,7 +298,7 @@ static void a_refused_inspection(void **state)
         add(&s, "%s" WORKS,
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");
         struct rig r = rig_open(s.text, 'u', PARAMS);
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         check_refused(
             &r, refusal, refusal->result, nxl_lock_inspect(r.lock, &holder));
         assert_works(r.lock);

@@ -27,7 +27,7 @@ static void *run(void *argument)
     struct asker *a = argument;
     struct timespec pause = {0, PAUSE_MS * 1000000L};
     while (!over) {
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         /* Without it, by whatever fault, nobody is found: that is no error. */
         int rc = a->keeps && !nxl_lock_held(a->lock)
                      ? nxl_lock_acquire(a->lock, 0)

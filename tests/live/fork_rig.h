@@ -48,7 +48,7 @@ static inline void expect_forked(void *argument)
 {
     struct handles *h = argument;
     nxl_holder seen = {.size = sizeof(seen), .value = "x", .value_length = 1};
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     nxl_event event;
     nxl_lock *fresh = h->lock;
     struct pollfd fds[4];
@@ -74,7 +74,7 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_cancel(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_interrupt(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_holder(h->lock, &holder) == NXL_E_FORKED);
-    expect(nxl_lock_holder_at(h->lock, 0, &holder) == NXL_E_FORKED);
+    expect(nxl_lock_holder_at(h->lock, 0, 0, &holder) == NXL_E_FORKED);
     expect(nxl_lock_new(&fresh, h->client, "other", NULL) == NXL_E_FORKED);
     expect(!fresh);
     expect(client_ask(h->client, 0, 1, ping, NULL, &answer) == NXL_E_FORKED);

@@ -14,7 +14,7 @@ enum { ORPHAN_TTL_MS = 30000, TIMEOUT_MS = 50 };
 /* A call that changes nothing and finds a connection good, or makes one. */
 static inline int call(nxl_lock *lock)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     return nxl_lock_inspect(lock, &holder);
 }
 

@@ -155,7 +155,7 @@ static inline size_t majority(void)
 static inline void connect_most(nxl_client *client)
 {
     nxl_lock *lock = new_lock(client, "connect", 1000);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     int rc = nxl_lock_inspect(lock, &holder);
     (void)rc;
     nxl_lock_free(lock);

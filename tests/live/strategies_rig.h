@@ -394,7 +394,7 @@ static inline nxl_client *client_here(const char *parameters)
 
 static inline int look(nxl_lock *lock)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     return nxl_lock_inspect(lock, &holder);
 }
 

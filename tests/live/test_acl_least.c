@@ -114,7 +114,7 @@ static enum acl_effect use_min_hold(nxl_client *client, nxl_lock *plain)
 
 static enum acl_effect use_inspect(nxl_client *client, nxl_lock *lock)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     stranger_sets(NAME, stranger, TTL_MS);
     int rc = nxl_lock_inspect(lock, &holder);
@@ -128,7 +128,7 @@ static enum acl_effect use_inspect(nxl_client *client, nxl_lock *lock)
 /* An adopted lock is released, and another one is broken. */
 static enum acl_effect use_remove(nxl_client *client, nxl_lock *lock)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     stranger_sets(NAME, stranger, TTL_MS);
     if (nxl_lock_adopt(lock, stranger) != NXL_OK)
@@ -199,7 +199,7 @@ static enum acl_effect use_timestamp(nxl_client *plain, nxl_lock *unused)
                                                   : ODD;
 
     if (rc == NXL_OK) {
-        nxl_holder holder;
+        nxl_holder holder = NXL_HOLDER_INIT;
         if (nxl_lock_inspect(lock, &holder) != NXL_OK)
             effect = ACL_NO_INSPECT;
         enum acl_effect ended = releases(lock, false);
@@ -231,7 +231,7 @@ static enum acl_effect use_every(nxl_client *client, nxl_lock *unused)
  * end, unless the server was told to close that connection. */
 static enum acl_effect strand(struct proxy *proxy, nxl_lock *lock)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     long sets = redis_calls(&server, "set");
     long deletions;
 
@@ -298,7 +298,7 @@ static enum acl_effect use_db(nxl_client *plain, nxl_lock *unused)
 {
     nxl_client *client = alice("db=1");
     nxl_lock *lock = new_lock(client, NAME, TTL_MS);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     int rc = nxl_lock_acquire(lock, 0);
     enum acl_effect effect = rc == NXL_OK ? ACL_WORKS : ODD;
 

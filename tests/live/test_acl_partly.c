@@ -36,7 +36,7 @@ static void who_can_only_write_cannot_release(void **state)
 
 static void who_can_only_read_can_look_and_not_acquire(void **state)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     begin(ACL_INSPECT, ACL_KEY, "%R~" NAME);
     stranger_sets(NAME, "stranger", TTL_MS);

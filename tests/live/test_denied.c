@@ -52,7 +52,7 @@ static void assert_denied(nxl_client *client, const char *words)
 {
     static const char token[] = "123e4567-e89b-42d3-a456-426614174000";
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
     assert_told(lock, place(&server), words, "check the user and password");
     assert_null(strstr(nxl_lock_errmsg(lock), "wrong-one"));
@@ -189,7 +189,7 @@ static void user_without_scripts(void **state)
         "-script", NULL);
     nxl_client *client = login(&server, "alice:secret@", "");
     nxl_lock *lock = new_lock(client, "job", 30000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_extend(lock, 60000), NXL_OK, lock);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
@@ -233,7 +233,7 @@ static void user_with_the_least_rights(void **state)
         "+eval", "+evalsha", "+getrange", "+pexpire", "+del", "+exists", NULL);
     nxl_client *client = login(&server, "alice:secret@", "");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_extend(lock, 6000), NXL_OK, lock);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
@@ -255,7 +255,7 @@ static void refused_database(void **state)
 {
     nxl_client *client = login(&server, "alice:secret@", "?db=99");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_SERVER, lock);
     assert_told(lock, place(&server), "DB index is out of range",
         "choose an existing database: /N at the end of the URL");

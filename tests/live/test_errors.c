@@ -47,7 +47,7 @@ static void full_server_refuses(void **state)
 
     /* What is held can still be prolonged, looked at and let go. */
     assert_result(nxl_lock_extend(held, 9000), NXL_OK, held);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(held, &holder), NXL_OK, held);
     assert_result(nxl_lock_release(held), NXL_OK, held);
 
@@ -222,7 +222,7 @@ static void replica_refuses(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
     assert_told(lock, url, "READONLY", "connect to the primary");
     /* Looking is no writing. */
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(copy, &holder), NXL_OK, copy);
     assert_string_equal(holder.value, nxl_lock_token(held));
     assert_result(nxl_lock_adopt(copy, nxl_lock_token(held)), NXL_OK, copy);
@@ -246,7 +246,7 @@ static void list_under_the_name(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen, none;
+    nxl_holder seen = NXL_HOLDER_INIT, none = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
     redis_run(&server, "DEL", "job", NULL);
@@ -277,7 +277,7 @@ static void giant_under_the_name(void **state)
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_lock *held = new_lock(client, "held", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
     redis_run(&server, "DEL", "held", NULL);
     put_giant("job");

@@ -42,7 +42,7 @@ static void breaking_its_own_value_ends_the_lease(void **state)
     for (int how = 0; how < 3; how++) {
         static const int results[] = {NXL_OK, NXL_FREE, NXL_UNKNOWN};
         nxl_lock *lock = new_lock(client, "k", LONG_MS);
-        nxl_holder seen;
+        nxl_holder seen = NXL_HOLDER_INIT;
         assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
         assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
         assert_true(seen.ours);
@@ -64,7 +64,7 @@ static void an_expired_handle_does_not_break_its_own_value(void **state)
     nxl_client *client = new_client(""), *theirs = new_client("");
     for (int released = 0; released < 2; released++) {
         nxl_lock *owner = new_lock(client, "k", SHORT_MS);
-        nxl_holder seen;
+        nxl_holder seen = NXL_HOLDER_INIT;
         assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
         nxl_lock *heir = adopt_from(owner, theirs, LONG_MS);
         assert_eventually(!nxl_lock_held(owner));

@@ -49,7 +49,7 @@ static void acquire_everywhere(struct handles h)
 static void every_call_says_so(void **state)
 {
     struct handles h = handles();
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     run_child(expect_forked, &h); /* never connected */
     acquire_everywhere(h);

@@ -5,6 +5,8 @@
  */
 #include "live/live_rig.h"
 
+#define RUBBISH 0xee
+
 static const char foreign[] = "123e4567-e89b-42d3-a456-426614174000@them";
 
 static void set_bytes(const char *key, const char *bytes, size_t len)
@@ -20,7 +22,7 @@ static void nobody_holds_it(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen = {0};
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(lock, &seen), NXL_FREE, lock);
     assert_result(nxl_lock_inspect(lock, NULL), NXL_FREE, lock);
     assert_false(redis_exists(&server, "job"));
@@ -32,7 +34,7 @@ static void we_hold_it(void **state)
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_lock *other = new_lock(client, "job", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     uint64_t deadline = nxl_lock_deadline(lock);
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
@@ -60,7 +62,7 @@ static void another_holds_it(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     stranger_sets("job", foreign, 7000);
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
     assert_string_equal(seen.value, foreign);
@@ -84,7 +86,7 @@ static void any_bytes_may_stand_there(void **state)
     static const char bytes[] = "a\0b\r\n\xff\0";
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     set_bytes("job", bytes, sizeof(bytes));
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
     assert_int_equal(seen.value_length, sizeof(bytes));
@@ -108,12 +110,13 @@ static void long_values_are_cut(void **state)
     static char bytes[600];
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     memset(bytes, 'v', sizeof(bytes));
     for (size_t len = 510; len <= 514; len++) {
         size_t shown = len < 511 ? len : 511;
         set_bytes("job", bytes, len);
         memset(&seen, 'x', sizeof(seen));
+        seen.size = sizeof(seen);
         assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
         assert_int_equal(seen.truncated, len > 511);
         assert_int_equal(seen.value_length, shown);
@@ -137,7 +140,7 @@ static void break_removes_what_was_seen(void **state)
     nxl_client *one = new_client(""), *two = new_client("");
     nxl_lock *held = new_lock(one, "job", 60000);
     nxl_lock *lock = new_lock(two, "job", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
     assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
@@ -155,7 +158,7 @@ static void break_spares_what_came_since(void **state)
     char longer[64];
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     stranger_sets("job", "somebody", 0);
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
     stranger_sets("job", "somebody else", 0);
@@ -173,12 +176,147 @@ static void break_needs_something_seen(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder none = {0}, empty = {.size = sizeof(empty)};
+    nxl_holder empty = NXL_HOLDER_INIT;
     assert_result(nxl_lock_break(lock, NULL), NXL_E_INVALID, lock);
-    assert_result(nxl_lock_break(lock, &none), NXL_E_INVALID, lock);
     assert_result(nxl_lock_break(lock, &empty), NXL_E_INVALID, lock);
     assert_contains(nxl_lock_errmsg(lock), "nxl_lock_inspect");
     assert_int_equal(redis_calls(&server, "evalsha"), 0);
+    end(lock, client);
+}
+
+/* Programs that were built with an older or a newer header: the bytes behind
+ * the size they give are theirs. */
+union caller {
+    nxl_holder holder;
+    unsigned char bytes[sizeof(nxl_holder) + 64];
+};
+
+static int ask_inspect(nxl_lock *lock, nxl_holder *holder)
+{
+    return nxl_lock_inspect(lock, holder);
+}
+
+static int ask_holder(nxl_lock *lock, nxl_holder *holder)
+{
+    return nxl_lock_holder(lock, holder);
+}
+
+static int ask_holder_at(nxl_lock *lock, nxl_holder *holder)
+{
+    return nxl_lock_holder_at(lock, 0, 0, holder);
+}
+
+static void caller_of_size(union caller *caller, size_t size)
+{
+    memset(caller, RUBBISH, sizeof(*caller));
+    caller->holder.size = size;
+}
+
+static void shows_as_much_as_fits(
+    int (*ask)(nxl_lock *, nxl_holder *), nxl_lock *lock, size_t size)
+{
+    union caller caller;
+    nxl_holder *seen = &caller.holder;
+    size_t known = size < sizeof(*seen) ? size : sizeof(*seen);
+
+    caller_of_size(&caller, size);
+    assert_result(ask(lock, seen), NXL_OK, lock);
+    assert_int_equal(seen->size, size);
+    assert_string_equal(seen->value, foreign);
+    assert_int_equal(seen->value_length, strlen(foreign));
+    assert_false(seen->truncated);
+    assert_false(seen->ours);
+    assert_true(nxl_holder_is(seen, foreign));
+    if (size >= offsetof(nxl_holder, left_ms))
+        assert_ptr_equal(seen->label, seen->value + 37);
+    if (size >= offsetof(nxl_holder, value_ends_s))
+        assert_between(seen->left_ms, 50000, 60000);
+    if (size >= sizeof(*seen))
+        assert_int_equal(seen->value_ends_s, 0);
+    for (size_t i = known; i < sizeof(caller); i++)
+        assert_int_equal(caller.bytes[i], RUBBISH);
+}
+
+static void refuses_the_size(
+    int (*ask)(nxl_lock *, nxl_holder *), nxl_lock *lock, size_t size)
+{
+    union caller caller, before;
+
+    caller_of_size(&caller, size);
+    before = caller;
+    assert_int_equal(ask(lock, &caller.holder), NXL_E_INVALID);
+    assert_memory_equal(&caller, &before, sizeof(caller));
+}
+
+static void too_small_for_break(nxl_lock *lock, size_t size)
+{
+    union caller caller = {.holder = NXL_HOLDER_INIT};
+
+    strcpy(caller.holder.value, foreign);
+    caller.holder.value_length = strlen(foreign);
+    caller.holder.size = size;
+    assert_false(nxl_holder_is(&caller.holder, foreign));
+    assert_result(nxl_lock_break(lock, &caller.holder), NXL_E_INVALID, lock);
+    assert_contains(nxl_lock_errmsg(lock), "NXL_HOLDER_INIT");
+    assert_value("job", foreign);
+}
+
+static void holders_of_every_size(void **state)
+{
+    static const struct {
+        size_t size;
+        bool fits;
+    } sizes[] = {{0, false}, {sizeof(size_t), false},
+        {offsetof(nxl_holder, ours), false},
+        {offsetof(nxl_holder, label) - 1, false},
+        {offsetof(nxl_holder, label), true},
+        {offsetof(nxl_holder, left_ms), true},
+        {offsetof(nxl_holder, value_ends_s), true}, {sizeof(nxl_holder), true},
+        {sizeof(nxl_holder) + 8, true}, {sizeof(union caller), true}};
+    /* The last two show what the inspection before them found. */
+    static int (*const asks[])(nxl_lock *, nxl_holder *) = {
+        ask_inspect, ask_holder, ask_holder_at};
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        size_t size = sizes[i].size;
+        union caller caller;
+        stranger_sets("job", foreign, 60000);
+        if (!sizes[i].fits) {
+            refuses_the_size(ask_inspect, lock, size);
+            assert_contains(nxl_lock_errmsg(lock), "NXL_HOLDER_INIT");
+            assert_result(nxl_lock_inspect(lock, NULL), NXL_OK, lock);
+            refuses_the_size(ask_holder, lock, size);
+            refuses_the_size(ask_holder_at, lock, size);
+            too_small_for_break(lock, size);
+            continue;
+        }
+        for (size_t k = 0; k < sizeof(asks) / sizeof(*asks); k++)
+            shows_as_much_as_fits(asks[k], lock, size);
+        caller_of_size(&caller, size);
+        assert_result(nxl_lock_inspect(lock, &caller.holder), NXL_OK, lock);
+        assert_result(nxl_lock_break(lock, &caller.holder), NXL_OK, lock);
+        assert_false(redis_exists(&server, "job"));
+    }
+    end(lock, client);
+}
+
+/* One holder at most: there is none at the second index. */
+static void holders_by_index(void **state)
+{
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder seen = NXL_HOLDER_INIT;
+
+    stranger_sets("job", foreign, 60000);
+    assert_result(nxl_lock_inspect(lock, NULL), NXL_OK, lock);
+    assert_int_equal(nxl_lock_holder_at(lock, 0, 1, &seen), NXL_FREE);
+    assert_int_equal(nxl_lock_holder_at(lock, 0, SIZE_MAX, &seen), NXL_FREE);
+    assert_int_equal(seen.value_length, 0);
+    assert_int_equal(nxl_lock_holder_at(lock, 1, 1, &seen), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_holder_at(lock, 0, 0, &seen), NXL_OK);
+    assert_string_equal(seen.value, foreign);
     end(lock, client);
 }
 
@@ -187,7 +325,7 @@ static void own_lock_is_broken(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
     assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
@@ -204,7 +342,7 @@ static void token_is_taken_over(void **state)
     nxl_client *one = new_client(""), *two = new_client("");
     nxl_lock *parent = lock_with(one, "job", .ttl_ms = 9000, .label = "parent");
     nxl_lock *child = new_lock(two, "job", 5000);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(parent, 0), NXL_OK, parent);
     uint64_t before = nxl_now_ns();
     assert_result(nxl_lock_adopt(child, nxl_lock_token(parent)), NXL_OK, child);
@@ -320,6 +458,8 @@ int main(void)
         live_test(break_removes_what_was_seen),
         live_test(break_spares_what_came_since),
         live_test(break_needs_something_seen),
+        live_test(holders_of_every_size),
+        live_test(holders_by_index),
         live_test(own_lock_is_broken),
         live_test(token_is_taken_over),
         live_test(adopted_lease_ends_with_the_key),

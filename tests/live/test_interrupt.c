@@ -22,8 +22,8 @@ static nxl_client *client_now(void)
 
 enum kind { ACQUIRE, EXTEND, RELEASE, ADOPT, INSPECT, BREAK, KINDS };
 
-static char foreign[64]; /* the token to adopt */
-static nxl_holder seen;  /* what to break */
+static char foreign[64];                  /* the token to adopt */
+static nxl_holder seen = NXL_HOLDER_INIT; /* what to break */
 
 static int begin(enum kind kind, nxl_lock *lock)
 {

@@ -57,7 +57,7 @@ static void end_pair(struct pair p)
 
 static void healthy(unsigned n)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     nxl_client *client = client_on(NO_GUARD "&prefix=p:");
     nxl_lock *lock = lock_with(client, "name", .label = "host:1234:job",
         .fence = n % 8 > 3, .renew = n % 16 > 7);

@@ -202,7 +202,7 @@ static void is_refused_all_of_the_other(void)
 static void hand_over(const char *token)
 {
     nxl_lock *lock = new_lock(scene.clients[0], scene.own, TTL_MS);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
     assert_result(nxl_lock_break(lock, &holder), NXL_OK, lock);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);

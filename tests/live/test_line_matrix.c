@@ -116,7 +116,7 @@ static void let_break(struct scene *s)
 {
     nxl_client *other = client_on(NO_GUARD);
     nxl_lock *lock = new_lock(other, NAME, 30000);
-    nxl_holder seen = {.size = sizeof(seen)};
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
     assert_true(nxl_holder_is(&seen, nxl_lock_token(s->lock)));
     assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
@@ -127,7 +127,7 @@ static void let_break(struct scene *s)
 
 static void break_own(struct scene *s)
 {
-    nxl_holder seen = {.size = sizeof(seen)};
+    nxl_holder seen = NXL_HOLDER_INIT;
     int rc = result_of(s->own, begin_inspect(s->lock));
     assert_result(rc, NXL_OK, s->lock);
     assert_int_equal(nxl_lock_holder(s->lock, &seen), NXL_OK);

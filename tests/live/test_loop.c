@@ -14,7 +14,7 @@ static void each_operation_has_one_event(void **state)
     nxl_client *client = new_client(""), *other_client = new_client("");
     nxl_lock *lock = lock_with(client, "name", .user = &tag);
     nxl_lock *other = new_lock(other_client, "name", 5000);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     assert_result(nxl_lock_inspect_start(lock), NXL_PENDING, lock);
     assert_event(client, lock, NXL_OP_INSPECT, NXL_FREE);

@@ -26,7 +26,7 @@ static void assert_works(nxl_client *client, const void *name, size_t len,
     const void *key, size_t key_len)
 {
     nxl_lock *lock = lock_with(client, name, .name_length = len);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_only_key(key, key_len);
     assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
@@ -227,7 +227,7 @@ static void labels_at_their_limits(void **state)
     nxl_client *client = new_client("");
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *lock;
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         options.label = bad[i];
         assert_refused(client, "job", &options, "one word");

@@ -116,8 +116,8 @@ static size_t assert_told_of_each(const nxl_lock *lock)
 {
     size_t told = 0, late = 0;
     for (size_t i = 0; i < on.servers; i++) {
-        nxl_holder holder = {.size = sizeof(holder)};
-        int rc = nxl_lock_holder_at(lock, i, &holder);
+        nxl_holder holder = NXL_HOLDER_INIT;
+        int rc = nxl_lock_holder_at(lock, i, 0, &holder);
         const char *why = nxl_lock_errmsg_at(lock, i);
         if (rc == NXL_OK) {
             assert_string_equal(holder.value, "somebody");
@@ -139,7 +139,7 @@ static void inspecting(void **state)
     for (unsigned n = first_place(); failed; n++) {
         nxl_client *client = usual_client();
         nxl_lock *lock = plain_lock(client);
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         fail_at(n);
         int rc = nxl_lock_inspect(lock, &holder);
         fail_no_more();
@@ -165,7 +165,7 @@ static void breaking(void **state)
     for (unsigned n = first_place(); failed; n++) {
         nxl_client *client = usual_client();
         nxl_lock *lock = plain_lock(client);
-        nxl_holder seen = {.size = sizeof(seen)};
+        nxl_holder seen = NXL_HOLDER_INIT;
         for (size_t i = 0; i < on.servers; i++)
             redis_run(&servers[i], "SET", "k", "somebody", NULL);
         assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);

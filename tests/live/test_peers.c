@@ -99,7 +99,7 @@ static void meet(int expected, const char *words, const char *remedy)
     snprintf(url, sizeof(url), "%s?timeout_ms=%d", peer.url, TIMEOUT_MS);
     nxl_client *client = client_at(url);
     nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     static const int64_t waits[] = {0, 0, 100, 500};
     long resident = resident_kb();
 

@@ -139,13 +139,13 @@ static void test_inspect(void **state)
 {
     nxl_client *client = quorum_client(3, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 10000);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(lock, &holder), NXL_FREE, lock);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(nxl_lock_holder_at(lock, i, &holder), NXL_FREE);
+        assert_int_equal(nxl_lock_holder_at(lock, i, 0, &holder), NXL_FREE);
     redis_run(&servers[0], "SET", "k", "a", "PX", "50000", NULL);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_FREE, lock);
-    assert_int_equal(nxl_lock_holder_at(lock, 0, &holder), NXL_OK);
+    assert_int_equal(nxl_lock_holder_at(lock, 0, 0, &holder), NXL_OK);
     assert_string_equal(holder.value, "a");
     redis_run(&servers[1], "SET", "k", "b", "PX", "40000", NULL);
     redis_run(&servers[2], "SET", "k", "b", "PX", "20000", NULL);
@@ -153,14 +153,14 @@ static void test_inspect(void **state)
     assert_string_equal(holder.value, "b");
     assert_between(holder.left_ms, 15000, 20000);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(nxl_lock_holder_at(lock, i, &holder), NXL_OK);
+        assert_int_equal(nxl_lock_holder_at(lock, i, 0, &holder), NXL_OK);
         assert_string_equal(holder.value, i == 0 ? "a" : "b");
     }
-    assert_int_equal(nxl_lock_holder_at(lock, 3, &holder), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_holder_at(lock, 3, 0, &holder), NXL_E_INVALID);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
     assert_result(nxl_lock_break(lock, &holder), NXL_OK, lock);
     assert_eventually(keys_at(3, "k") == 1);
-    assert_int_equal(nxl_lock_holder_at(lock, 0, &holder), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_holder_at(lock, 0, 0, &holder), NXL_E_INVALID);
     end(lock, client);
 }
 
@@ -169,12 +169,12 @@ static void test_other_type(void **state)
 {
     nxl_client *client = quorum_client(3, NO_GUARD);
     nxl_lock *lock = new_lock(client, "k", 10000);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     redis_run(&servers[0], "RPUSH", "k", "x", NULL);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
     assert_true(holder.ours);
-    assert_int_equal(nxl_lock_holder_at(lock, 0, &holder), NXL_E_WRONG_TYPE);
+    assert_int_equal(nxl_lock_holder_at(lock, 0, 0, &holder), NXL_E_WRONG_TYPE);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     redis_run(&servers[1], "RPUSH", "k", "x", NULL);
     assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);

@@ -45,7 +45,7 @@ static void a_question_is_not_awaited(void **state)
     for (int i = 0; i < TIMES; i++) {
         nxl_client *client = quorum_client(COUNT, NO_GUARD);
         nxl_lock *lock = new_lock(client, "k", 20000);
-        nxl_holder holder = {.size = sizeof(holder)};
+        nxl_holder holder = NXL_HOLDER_INIT;
         connect_all(client);
         freeze_some();
         assert_result(nxl_lock_inspect(lock, &holder), NXL_FREE, lock);

@@ -166,7 +166,7 @@ static void test_minority(void **state)
     redis_restart(&servers[0]);
     nxl_client *client = quorum_client(3, SHORT_MAX);
     nxl_lock *lock = new_lock(client, "k", 1000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     connect_all(client);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_contains(nxl_lock_errmsg(lock), servers[0].unix_url);
@@ -185,7 +185,7 @@ static void test_inspect(void **state)
     grow_old(3);
     nxl_client *client = quorum_client(3, SHORT_MAX);
     nxl_lock *lock = new_lock(client, "k", SHORT_MAX_MS);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     connect_all(client);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_eventually(standing(3, "k", lock) == 3);
@@ -195,8 +195,8 @@ static void test_inspect(void **state)
     nxl_lock *second = new_lock(other, "k", SHORT_MAX_MS);
     assert_result(nxl_lock_inspect(second, &holder), NXL_OK, second);
     assert_string_equal(holder.value, nxl_lock_token(lock));
-    assert_int_equal(nxl_lock_holder_at(second, 0, &holder), NXL_E_REFUSED);
-    assert_int_equal(nxl_lock_holder_at(second, 2, &holder), NXL_OK);
+    assert_int_equal(nxl_lock_holder_at(second, 0, 0, &holder), NXL_E_REFUSED);
+    assert_int_equal(nxl_lock_holder_at(second, 2, 0, &holder), NXL_OK);
     end(second, other);
     end(lock, client);
 }
@@ -261,7 +261,7 @@ static void test_one_server(void **state)
     redis_restart(&servers[0]);
     nxl_client *client = quorum_client(1, SHORT_MAX "&guard_restarts=on");
     nxl_lock *lock = new_lock(client, "k", 1000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
     assert_contains(nxl_lock_errmsg(lock), "its vote counts again in");
     assert_false(redis_exists(&servers[0], "k"));

@@ -26,7 +26,7 @@ static nxl_client *with_one(size_t good, const char *url)
 /* What there is to say of that server is known once it has been asked. */
 static bool names(nxl_lock *lock, const char *name)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     int rc = nxl_lock_inspect(lock, &holder);
     (void)rc;
     return strstr(nxl_lock_errmsg(lock), name) != NULL;
@@ -37,7 +37,7 @@ static void goes_on(const char *url, const char *name, const char *words)
 {
     nxl_client *client = with_one(2, url);
     nxl_lock *lock = new_lock(client, "k", 10000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_eventually(names(lock, name));
     for (int i = 0; i < 3; i++) {
         assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
@@ -55,7 +55,7 @@ static void goes_on(const char *url, const char *name, const char *words)
 /* What the good one granted goes at the next occasion, long before its ttl. */
 static bool is_gone(nxl_lock *lock)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     int rc = nxl_lock_inspect(lock, &holder);
     (void)rc;
     return !redis_exists(&servers[0], "k");
@@ -224,13 +224,13 @@ static void test_replica_proves_nothing(void **state)
     assert_eventually(redis_exists(&servers[6], "k"));
     redis_run(&servers[1], "DEL", "k", NULL);
     nxl_lock *heir = new_lock(client, "k", 10000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     int rc = nxl_lock_adopt(heir, nxl_lock_token(lock));
     assert_true(rc != NXL_OK);
     assert_false(nxl_lock_held(heir));
     assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
     rc = nxl_lock_inspect(lock, &holder);
-    assert_int_equal(nxl_lock_holder_at(lock, 2, &holder), NXL_E_REFUSED);
+    assert_int_equal(nxl_lock_holder_at(lock, 2, 0, &holder), NXL_E_REFUSED);
     nxl_lock_free(heir);
     end(lock, client);
     redis_run(&servers[6], "REPLICAOF", "NO", "ONE", NULL);

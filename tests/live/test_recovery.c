@@ -219,7 +219,7 @@ static bool stands(struct rig *rig)
 
 static void get_ready(struct rig *rig)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     if (rig->step == ACQUIRE) /* a connection, but no lock */
         assert_eventually(nxl_lock_inspect(rig->lock, &holder) == NXL_FREE);
     else if (rig->step != CONNECT)
@@ -228,7 +228,7 @@ static void get_ready(struct rig *rig)
 
 static int call(struct rig *rig)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     switch (rig->step) {
     case CONNECT:
     case ACQUIRE:
@@ -259,7 +259,7 @@ static void assert_held_rightly(struct rig *rig, int rc)
 /* The fault is over. */
 static void assert_works_again(struct rig *rig)
 {
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     if (nxl_lock_held(rig->lock)) {
         int expected = stands(rig) ? NXL_OK : NXL_LOST;
         assert_result(nxl_lock_extend(rig->lock, 0), expected, rig->lock);
@@ -317,7 +317,7 @@ static void test_ttl_frees(void **state)
     struct rig rig;
     rig_open(&rig);
     nxl_lock *lock = new_lock(rig.client, KEY, 300);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(lock, &holder), NXL_FREE, lock);
     proxy_cut_after(rig.proxy, PROXY_DOWN, 0);
     assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);

@@ -217,7 +217,7 @@ static void freed_while_a_renewal_is_under_way(void **state)
 
 static void other_calls_meanwhile(void **state)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     nxl_client *client = new_client("");
     nxl_lock *lock = granted(client, 1200);
     uint64_t deadline = 0;

@@ -178,7 +178,7 @@ static void the_numbers_add_up(void **state)
     assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     comes_true(stats_of(client).cleanups == 1, 5000);
     assert_int_equal(stats_of(client).unknown, 1);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(busy, &seen), NXL_OK, busy);
     redis_freeze(&server);
     assert_result(nxl_lock_break(busy, &seen), NXL_UNKNOWN, busy);

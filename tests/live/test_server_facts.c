@@ -89,7 +89,7 @@ static void a_replica(void **state)
     redis_run(&server, "REPLICAOF", "127.0.0.1", "1", NULL);
     nxl_client *client = new_client("");
     nxl_lock *lock = new_lock(client, "k", 5000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     int rc = nxl_lock_inspect(lock, &holder);
     (void)rc;
     assert_int_equal(facts_of(client).role, NXL_ROLE_REPLICA);

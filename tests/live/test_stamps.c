@@ -189,7 +189,7 @@ static void a_large_value_is_not_read(void **state)
 
 static void inspecting(void **state)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "job", 5000);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_FREE, lock);
@@ -242,7 +242,7 @@ static void adopting(void **state)
 
 static void breaking(void **state)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "job", 5000);
     nxl_lock *other = new_lock(client, "job", 5000);

@@ -264,7 +264,7 @@ static void an_unanswered_setnx_is_undone(void **state)
  * transaction. */
 static void breaking_what_is_over(void **state)
 {
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "job", 5000);
     redis_run(&server, "ACL", "SETUSER", "default", "-@scripting", NULL);

@@ -43,7 +43,7 @@ static void each_follows_the_other_one_s_death(void **state)
     time_stands("k", 1); /* one of theirs, which has died */
     assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     uint64_t until = nxl_lock_deadline(lock);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
     int64_t began = test_now_ms();
     while (!classic_try(&they)) {

@@ -174,7 +174,7 @@ static void a_holder_lives_on(void **state)
     assert_result(nxl_lock_acquire(other, 50), NXL_BUSY, other);
     assert_result(nxl_lock_extend(heir, 30000), NXL_OK, heir);
     assert_true(stamp_at("k") >= server_now_s() + 30);
-    nxl_holder seen;
+    nxl_holder seen = NXL_HOLDER_INIT;
     assert_result(nxl_lock_inspect(heir, &seen), NXL_OK, heir);
     assert_true(seen.ours);
     assert_result(nxl_lock_release(heir), NXL_OK, heir);

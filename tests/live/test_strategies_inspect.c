@@ -10,7 +10,7 @@
 
 static nxl_client *client;
 static nxl_lock *lock;
-static nxl_holder holder;
+static nxl_holder holder = NXL_HOLDER_INIT;
 
 static int open_client(void **state)
 {

@@ -83,7 +83,7 @@ static bool taken_over(int who)
 static void oversleep(struct race *race, int who, nxl_lock *lock)
 {
     int64_t began = test_now_ms();
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
 
     if (taken_over(who))
         atomic_store(&race->board->asleep, true);

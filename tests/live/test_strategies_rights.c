@@ -286,7 +286,7 @@ static void try_without(
         redis_run(&server, "DEL", KEY, NULL);
     if (standing == FOREIGN)
         stranger_sets(KEY, "other", 0);
-    nxl_holder seen = {.size = sizeof(seen)};
+    nxl_holder seen = NXL_HOLDER_INIT;
     int rc = verb == EXTEND    ? nxl_lock_extend(lock, 40000)
              : verb == RELEASE ? nxl_lock_release(lock)
                                : nxl_lock_inspect(lock, &seen);

@@ -51,7 +51,7 @@ static void note(struct board *board, int rc)
 static void leave_nothing(nxl_lock *lock, const char *label)
 {
     int64_t limit = test_now_ms() + PATIENCE_MS;
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     for (;;) {
         int rc = nxl_lock_inspect(lock, &holder);
         if (rc == NXL_FREE ||

@@ -270,7 +270,7 @@ static void every_feature_over_three(void **state)
     connect_all(client);
     nxl_lock *lock = lock_with(client, "job", .ttl_ms = 900, .renew = 1);
     nxl_lock *heir = new_lock(other, "job", 30000);
-    nxl_holder holder = {.size = sizeof(holder)};
+    nxl_holder holder = NXL_HOLDER_INIT;
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_acquire(heir, 0), NXL_BUSY, heir);
     assert_eventually(stats_of(client).renewals >= 2);

@@ -133,7 +133,7 @@ static void whose_it_is(void **state)
 {
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "k", 5000);
-    nxl_holder holder;
+    nxl_holder holder = NXL_HOLDER_INIT;
     char other[] = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
