@@ -7,9 +7,9 @@
 #include "base/deadline.h"
 #include "model/token.h"
 #include "net/cancel.h"
+#include "net/connect.h"
 #include "net/due.h"
 #include "net/quote.h"
-#include "net/shake.h"
 #include "wire/classify.h"
 #include "wire/strategies.h"
 
@@ -342,7 +342,7 @@ bool requests_reply(struct server *s, const struct reply *reply,
     }
     switch (slot.kind) {
     case SLOT_HANDSHAKE:
-        *close = shake_reply(s, reply);
+        *close = connect_reply(s, reply);
         return false;
     case SLOT_FSYNC:
         if (!handshake_take_fsync(&s->facts, reply))

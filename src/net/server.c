@@ -14,7 +14,6 @@
 #include "net/connect.h"
 #include "net/due.h"
 #include "net/quote.h"
-#include "net/shake.h"
 #include "net/subscription.h"
 
 /* A connection that was silent for this long, and not checked for as long, is
@@ -66,7 +65,7 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
     bool again =
         s->handshake.login_refused && refused && login_refused(&s->login, now);
     if (fault == FAULT_UNREACHABLE && !was_up)
-        shake_explain_close(s);
+        connect_explain_close(s);
     if (fault == FAULT_CERTIFICATE || (fault == FAULT_CLUSTER && !was_up))
         s->known = false; /* it may refuse again: send no lock command early */
     close_connection(s, fault, now);
@@ -394,7 +393,7 @@ static bool take_reply(struct server *s, int got, const struct reply *reply,
         quote_garbage(s);
         close = stream_fault(s);
     } else if (s->state == SERVER_SHAKING && handshake_is_farewell(reply)) {
-        close = shake_reply(s, reply); /* even before any command */
+        close = connect_reply(s, reply); /* even before any command */
     } else if (s->listens && subscription_take(s, reply, c, now)) {
         return true;
     } else if (s->conn.slots.count == conn_unsent_slots(&s->conn)) {
