@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancels requests, and begins the cleanups that they need. core/cleanup.c
- * decides what a cancelled request leaves behind.
+ * Cancels requests, begins the cleanups that they need, sends these at their
+ * time, and drops them when their token can no longer be at the server.
+ * core/cleanup.c decides what a cancelled request leaves behind; cleaner.h has
+ * the commands of one cleanup.
  *
  * Invariant: a cancelled request that needs a cleanup has a cleaner before its
  * slot loses its owner. No transaction is left open on a connection.
@@ -59,5 +61,21 @@ void request_discard(struct server *s, uint64_t now);
  * because the socket took no more. Of a TELL only the deletion of the key is
  * too late: it waits to be formatted anew. */
 void requests_withdraw_late(struct server *s, uint64_t now);
+
+/* Of the cleanups that are due (CLEANUP_DUE) the server has a list, s->due. */
+
+/* The cleanup is over: frees k, and counts it if it was given up. */
+void due_over(struct server *s, struct cleaner *k);
+
+/* Drops cleanups that have expired, whether there is a connection or not. */
+void due_expire(struct server *s, uint64_t now);
+
+/* Formats those whose time has come. They are sent before anything else: an
+ * acquire of the same name must not find a key that is about to be removed. */
+void due_push(struct server *s, uint64_t now);
+
+/* When the first cleanup is to be sent. Those that are under way, which may be
+ * many, are not searched. */
+uint64_t due_at(struct server *s);
 
 #endif

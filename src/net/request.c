@@ -8,7 +8,6 @@
 #include "model/token.h"
 #include "net/cancel.h"
 #include "net/connect.h"
-#include "net/due.h"
 #include "net/quote.h"
 #include "wire/classify.h"
 #include "wire/strategies.h"

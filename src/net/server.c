@@ -11,8 +11,8 @@
 
 #include "base/deadline.h"
 #include "model/guard.h"
+#include "net/cancel.h"
 #include "net/connect.h"
-#include "net/due.h"
 #include "net/quote.h"
 #include "net/subscription.h"
 
