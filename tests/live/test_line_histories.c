@@ -10,7 +10,10 @@
 #include <sys/wait.h>
 
 #define NAME "job"
-#define TTL_MS 1000
+/* Of leases whose end a test awaits; and of all others, which must not end
+ * before the test has looked, however slow the machine is. */
+#define TTL_MS 2000
+#define LONG_MS 20000
 #define LEASE_MS (TTL_MS + TTL_MS / 10)
 #define WINDOW_MS (3 * TTL_MS / 10 + 2 * 32)
 #define LOOK_MS 100
@@ -20,14 +23,14 @@ static nxl_lock *holder, *lock, *next;
 static struct waiter own_waiter, after_waiter;
 
 /* The lock is held; two more can wait for it. */
-static void set_stage(const char *parameters)
+static void set_stage(const char *parameters, int64_t ttl_ms)
 {
     before = client_on(parameters);
     own = client_on(parameters);
     after = client_on(parameters);
-    holder = new_lock(before, NAME, TTL_MS);
-    lock = new_lock(own, NAME, TTL_MS);
-    next = new_lock(after, NAME, TTL_MS);
+    holder = new_lock(before, NAME, ttl_ms);
+    lock = new_lock(own, NAME, ttl_ms);
+    next = new_lock(after, NAME, ttl_ms);
 }
 
 static void clear_stage(void)
@@ -92,9 +95,9 @@ static pid_t waiting_process(size_t count, bool forks)
 static void grant_to_a_stopped_process_comes_too_late(void **state)
 {
     int status;
-    set_stage(NO_GUARD);
+    set_stage(NO_GUARD, TTL_MS);
     assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
-    assert_result(nxl_lock_extend(holder, 20000), NXL_OK, holder);
+    assert_result(nxl_lock_extend(holder, LONG_MS), NXL_OK, holder);
     pid_t pid = waiting_process(1, false);
     waiter_start(&after_waiter, next, 60000);
     assert_eventually(line_listens(NAME, 2));
@@ -106,6 +109,7 @@ static void grant_to_a_stopped_process_comes_too_late(void **state)
     /* It may have counted as dead by then; usually it is alive. */
     assert_between(
         test_now_ms() - since, 0, WINDOW_MS + LEASE_MS + LOOK_MS + LATE_MS);
+    assert_result(nxl_lock_extend(next, LONG_MS), NXL_OK, next);
     assert_int_equal(kill(pid, SIGCONT), 0);
     assert_eventually(line_length(NAME) == 1); /* it has joined anew */
     assert_true(nxl_lock_held(next) && holds(NAME, next));
@@ -121,9 +125,9 @@ static void grant_to_a_stopped_process_comes_too_late(void **state)
 static void killed_process_whose_child_lives(void **state)
 {
     int status;
-    set_stage(NO_GUARD);
+    set_stage(NO_GUARD, TTL_MS);
     assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
-    assert_result(nxl_lock_extend(holder, 20000), NXL_OK, holder);
+    assert_result(nxl_lock_extend(holder, LONG_MS), NXL_OK, holder);
     pid_t pid = waiting_process(1, true);
     waiter_start(&after_waiter, next, 60000);
     assert_eventually(line_listens(NAME, 2));
@@ -149,9 +153,9 @@ static void lost_answers(int drop_ms, bool after_joining)
     before = client_on(NO_GUARD);
     own = proxied_client(1, NO_GUARD "&timeout_ms=200");
     after = client_on(NO_GUARD);
-    holder = new_lock(before, NAME, 20000);
-    lock = new_lock(own, NAME, 20000);
-    next = new_lock(after, NAME, 20000);
+    holder = new_lock(before, NAME, LONG_MS);
+    lock = new_lock(own, NAME, LONG_MS);
+    next = new_lock(after, NAME, LONG_MS);
     assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
     connect_all(own);
     if (!after_joining)
@@ -187,16 +191,17 @@ static void answers_are_lost(void **state)
 
 /* -------------------------------------- the call ends while it is granted */
 
-/* Whatever the result, the lock is soon with the next one. */
+/* Whatever the result, the lock is soon with the next one: long before a lease
+ * ends that was granted to nobody's use. */
 static void cancel_races_with_the_hand_over(void **state)
 {
     int granted = 0;
-    set_stage(NO_GUARD);
+    set_stage(NO_GUARD, LONG_MS);
     for (int i = 0; i < 120; i++) {
-        assert_result(nxl_lock_acquire(holder, 1000), NXL_OK, holder);
-        waiter_start(&own_waiter, lock, 20000);
+        assert_result(nxl_lock_acquire(holder, 60000), NXL_OK, holder);
+        waiter_start(&own_waiter, lock, 60000);
         assert_eventually(line_listens(NAME, 1));
-        waiter_start(&after_waiter, next, 20000);
+        waiter_start(&after_waiter, next, 60000);
         assert_eventually(line_length(NAME) == 2);
         if (i % 2)
             assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
@@ -211,7 +216,7 @@ static void cancel_races_with_the_hand_over(void **state)
         if (rc == NXL_OK)
             assert_result(nxl_lock_release(lock), NXL_OK, lock);
         assert_result(waiter_join(&after_waiter), NXL_OK, next);
-        assert_between(test_now_ms() - since, 0, LOOK_MS + LATE_MS);
+        assert_between(test_now_ms() - since, 0, LONG_MS / 4);
         assert_result(nxl_lock_release(next), NXL_OK, next);
     }
     print_message("           %d of 120 were granted\n", granted);
@@ -220,30 +225,39 @@ static void cancel_races_with_the_hand_over(void **state)
 
 /* --------------------------------------------------- keys that never expire */
 
-/* What a dead program of the SETNX scheme left is taken over, by who is first
- * in line; its release does not hand the lock back to a token of its own. */
+/* What a dead program of the SETNX scheme left is taken over by one that waits;
+ * its release does not hand the lock back to a token of its own, but to the
+ * other one. Who is first in line looks into such a key once a second, and then
+ * joins anew behind the other: so either of them may be the first to get it. */
 static void take_over(const char *parameters, int fence)
 {
     quorum_clean(NULL);
     own = client_on(parameters);
     after = client_on(parameters);
-    lock = lock_with(own, NAME, .ttl_ms = 5000, .fence = fence);
-    next = lock_with(after, NAME, .ttl_ms = 5000, .fence = fence);
+    lock = lock_with(own, NAME, .ttl_ms = LONG_MS, .fence = fence);
+    next = lock_with(after, NAME, .ttl_ms = LONG_MS, .fence = fence);
     redis_run(servers, "SET", NAME, "somebody", NULL);
-    waiter_start(&own_waiter, lock, 20000);
+    waiter_start(&own_waiter, lock, 60000);
     assert_eventually(line_listens(NAME, 1));
-    waiter_start(&after_waiter, next, 20000);
+    waiter_start(&after_waiter, next, 60000);
     assert_eventually(line_listens(NAME, 2));
     redis_run(servers, "SET", NAME, "1000000000", NULL);
-    assert_result(waiter_join(&own_waiter), NXL_OK, lock);
-    assert_true(holds(NAME, lock));
+    assert_eventually(nxl_lock_held(lock) || nxl_lock_held(next));
+    bool in_order = nxl_lock_held(lock);
+    struct waiter *first = in_order ? &own_waiter : &after_waiter;
+    struct waiter *second = in_order ? &after_waiter : &own_waiter;
+    assert_result(waiter_join(first), NXL_OK, first->lock);
+    assert_true(nxl_lock_held(first->lock) && holds(NAME, first->lock));
     assert_true(redis_pttl(servers, NAME) > 0);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    assert_false(holds(NAME, lock));
-    assert_result(waiter_join(&after_waiter), NXL_OK, next);
-    assert_true(holds(NAME, next));
-    assert_true(nxl_lock_fence(next) > nxl_lock_fence(lock) || !fence);
-    assert_result(nxl_lock_release(next), NXL_OK, next);
+    assert_false(nxl_lock_held(second->lock));
+    assert_eventually(line_listens(NAME, 1));
+    assert_result(nxl_lock_release(first->lock), NXL_OK, first->lock);
+    assert_false(holds(NAME, first->lock));
+    assert_result(waiter_join(second), NXL_OK, second->lock);
+    assert_true(nxl_lock_held(second->lock) && holds(NAME, second->lock));
+    assert_true(
+        !fence || nxl_lock_fence(second->lock) > nxl_lock_fence(first->lock));
+    assert_result(nxl_lock_release(second->lock), NXL_OK, second->lock);
     assert_eventually(is_free(NAME));
     end(lock, own);
     end(next, after);
@@ -258,12 +272,12 @@ static void key_without_an_end_is_taken_over(void **state)
 /* One that is no lock blocks until it is deleted. */
 static void key_without_an_end_blocks(void **state)
 {
-    set_stage(NO_GUARD "&interop=1");
+    set_stage(NO_GUARD "&interop=1", LONG_MS);
     redis_run(servers, "SET", NAME, "somebody", NULL);
     assert_result(nxl_lock_acquire(lock, 1300), NXL_BUSY, lock);
     assert_contains(nxl_lock_errmsg(lock), "never expires");
     assert_eventually(line_length(NAME) == 0);
-    waiter_start(&own_waiter, lock, 20000);
+    waiter_start(&own_waiter, lock, 60000);
     assert_eventually(line_listens(NAME, 1));
     redis_run(servers, "DEL", NAME, NULL);
     assert_result(waiter_join(&own_waiter), NXL_OK, lock);
@@ -277,17 +291,22 @@ static void key_without_an_end_blocks(void **state)
  * Until that lock has expired, nobody gets it, nor joins the line. */
 static void server_without_a_vote_has_no_line(void **state)
 {
-    set_stage("guard_restarts=on&max_ttl_ms=1500&timeout_ms=500");
+    set_stage("guard_restarts=on&max_ttl_ms=4000&timeout_ms=500", 3000);
     assert_result(nxl_lock_acquire(holder, 10000), NXL_OK, holder);
-    assert_result(nxl_lock_extend(holder, 1500), NXL_OK, holder);
-    waiter_start(&own_waiter, lock, 20000);
+    assert_result(nxl_lock_extend(holder, 4000), NXL_OK, holder);
+    waiter_start(&own_waiter, lock, 60000);
     assert_eventually(line_listens(NAME, 1));
     redis_kill(servers);
     redis_restart(servers);
     while (nxl_lock_held(holder)) {
-        assert_false(nxl_lock_held(lock));
-        assert_int_equal(redis_calls(servers, "zadd"), 0);
-        assert_int_equal(redis_calls(servers, "set"), 0);
+        bool granted = nxl_lock_held(lock);
+        long joins = redis_calls(servers, "zadd");
+        long sets = redis_calls(servers, "set");
+        if (!nxl_lock_held(holder)) /* by now this may have been right */
+            break;
+        assert_false(granted);
+        assert_int_equal(joins, 0);
+        assert_int_equal(sets, 0);
         test_pause_ms(5);
     }
     assert_result(waiter_join(&own_waiter), NXL_OK, lock);
@@ -302,9 +321,9 @@ static void server_without_a_vote_has_no_line(void **state)
 static void waiting_token_is_not_adopted(void **state)
 {
     char member[KEY_ROOM];
-    set_stage(NO_GUARD);
+    set_stage(NO_GUARD, LONG_MS);
     assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
-    waiter_start(&own_waiter, lock, 20000);
+    waiter_start(&own_waiter, lock, 60000);
     assert_eventually(line_listens(NAME, 1));
     assert_true(line_member(NAME, 0, member, sizeof(member)));
     member[strcspn(member, " ")] = '\0';
@@ -323,9 +342,9 @@ static void waiting_token_is_not_adopted(void **state)
 static void message_for_an_adopted_token_is_ignored(void **state)
 {
     char member[KEY_ROOM], id[KEY_ROOM], channel[2 * KEY_ROOM];
-    set_stage(NO_GUARD);
+    set_stage(NO_GUARD, LONG_MS);
     assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
-    waiter_start(&own_waiter, lock, 20000);
+    waiter_start(&own_waiter, lock, 60000);
     assert_eventually(line_listens(NAME, 1));
     assert_true(line_member(NAME, 0, member, sizeof(member)));
     assert_int_equal(sscanf(member, "%*s %699s", id), 1);
@@ -336,7 +355,7 @@ static void message_for_an_adopted_token_is_ignored(void **state)
     redis_run(servers, "PUBLISH", channel, "", NULL);
     redis_run(servers, "PUBLISH", channel, "no token at all", NULL);
     assert_result(nxl_lock_acquire(holder, 50), NXL_BUSY, holder);
-    nxl_lock *another = new_lock(own, NAME, TTL_MS); /* so that it reads */
+    nxl_lock *another = new_lock(own, NAME, LONG_MS); /* so that it reads */
     assert_result(nxl_lock_acquire(another, 50), NXL_BUSY, another);
     nxl_lock_free(another);
     assert_true(nxl_lock_held(next) && holds(NAME, next));
@@ -347,16 +366,17 @@ static void message_for_an_adopted_token_is_ignored(void **state)
 /* A lock may wait again, under a new token, while the old one is adopted. */
 static void old_token_is_adopted_while_the_next_waits(void **state)
 {
-    set_stage(NO_GUARD);
+    set_stage(NO_GUARD, TTL_MS);
     assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
-    waiter_start(&own_waiter, lock, 20000);
+    assert_result(nxl_lock_extend(holder, LONG_MS), NXL_OK, holder);
+    waiter_start(&own_waiter, lock, 60000);
     assert_eventually(line_listens(NAME, 1));
     release_and_await(holder, &own_waiter);
     assert_result(nxl_lock_adopt(next, nxl_lock_token(lock)), NXL_OK, next);
-    assert_result(nxl_lock_extend(next, 10000), NXL_OK, next);
+    assert_result(nxl_lock_extend(next, LONG_MS), NXL_OK, next);
     assert_eventually(!nxl_lock_held(lock));
     assert_result(nxl_lock_release(lock), NXL_LOST, lock);
-    waiter_start(&own_waiter, lock, 20000);
+    waiter_start(&own_waiter, lock, 60000);
     assert_eventually(line_listens(NAME, 1));
     assert_true(holds(NAME, next));
     release_and_await(next, &own_waiter);
