@@ -30,7 +30,7 @@ static int start_break(
             "out of memory: cannot store the value to remove");
     memcpy(value, seen->value, seen->value_length);
     lock->target = value;
-    lock->target_len = seen->value_length;
+    lock->target_len = (uint16_t)seen->value_length;
     struct slice target = {lock->target, lock->target_len};
     bool own = value_is_of(target, lock_token(lock));
     if (!life_break(&lock->life, own, lock_seed(lock, now), now))

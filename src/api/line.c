@@ -17,7 +17,7 @@ int lock_empty_line(nxl_lock *lock)
         return NXL_E_FORKED;
     if (lock->client->server_count > 1)
         return NXL_FREE;
-    if (!companion_make(lock->operation.verb.key, COMPANION_LINE, &words[1])) {
+    if (!companion_make(lock->name.key, COMPANION_LINE, &words[1])) {
         client_lock(lock->client);
         text_set(&lock->client->message,
             "out of memory: cannot store the key of the line");

@@ -13,7 +13,6 @@
 #include "lock/message.h"
 #include "lock/once.h"
 #include "lock/waiting.h"
-#include "model/companion.h"
 
 /* -------------------------------------------------------- making, freeing */
 
@@ -32,27 +31,14 @@ static void free_memory(struct nxl_lock *lock)
 {
     free_renewing(lock->renewing);
     operation_free(&lock->operation);
-    command_cache_free(&lock->kept);
     call_free(&lock->call);
     inspection_free(lock->seen, lock->client->server_count);
     free(lock->target);
     free(lock->label);
-    free((char *)lock->counter.data);
-    free(lock->key);
-    waiting_free(lock);
+    waiting_free(lock->name.waiting);
+    name_free(&lock->name);
     once_free(lock);
     free(lock);
-}
-
-static bool make_key(struct nxl_lock *lock, const struct lock_settings *set)
-{
-    lock->key = malloc(set->prefix.len + set->name.len);
-    if (!lock->key)
-        return false;
-    if (set->prefix.len)
-        memcpy(lock->key, set->prefix.data, set->prefix.len);
-    memcpy(lock->key + set->prefix.len, set->name.data, set->name.len);
-    return true;
 }
 
 static bool make_renewing(struct nxl_lock *lock)
@@ -63,11 +49,11 @@ static bool make_renewing(struct nxl_lock *lock)
         return false;
     renewing->lock = lock;
     list_init(&renewing->lost);
-    renewing->operation.kept = &lock->kept;
+    renewing->operation.kept = &lock->name.kept;
     renewing->found = inspection_new(lock->client->server_count);
     return renewing->found &&
            operation_init(&renewing->operation, &lock_renewal_type,
-               lock->client, lock->operation.verb.key);
+               lock->client, lock->name.key);
 }
 
 static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
@@ -87,7 +73,7 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
         .fenced = set->fence,
         .renewed = set->renew,
     };
-    life_init(&lock->life, &terms, lock->ballots,
+    life_init(&lock->life, &terms, lock->name.ballots,
         lock->renewing ? &lock->renewing->renewal : NULL);
 }
 
@@ -95,21 +81,18 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
 static bool allocate_parts(
     struct nxl_lock *lock, const struct lock_settings *set)
 {
-    struct slice key;
-    if (!make_key(lock, set))
+    lock->name.ballots = lock->ballots;
+    if (!name_make(&lock->name, set->prefix, set->name, set->fence))
         return false;
-    key = (struct slice){lock->key, set->prefix.len + set->name.len};
     if (set->label && !(lock->label = strdup(set->label)))
-        return false;
-    if (set->fence && !companion_make(key, COMPANION_COUNTER, &lock->counter))
         return false;
     lock->token_len = (uint8_t)token_layout(lock->token, lock->label);
     lock->token[0] = '\0'; /* no token drawn yet */
     lock->seen = inspection_new(lock->client->server_count);
-    if (!lock->seen ||
-        !operation_init(&lock->operation, &lock_call_type, lock->client, key))
+    if (!lock->seen || !operation_init(&lock->operation, &lock_call_type,
+                           lock->client, lock->name.key))
         return false;
-    lock->operation.verb.counter = lock->counter;
+    lock->operation.verb.counter = lock->name.counter;
     if (set->renew && !make_renewing(lock))
         return false;
     begin_life(lock, set);

@@ -28,7 +28,7 @@ static bool fresh_token(struct nxl_lock *lock)
         lock->token_foreign = false;
     }
     token_write(lock->token, random,
-        lock->counter.len > 0 || lock->life.call == CALL_BEGIN);
+        lock->name.counter.len > 0 || lock->life.call == CALL_BEGIN);
     return true;
 }
 
@@ -207,12 +207,12 @@ static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
 static bool can_adopt(const struct nxl_lock *lock, unsigned server)
 {
     return server_can_adopt(lock->operation.requests[server].server,
-        lock->operation.verb.key, lock_token(lock));
+        lock->name.key, lock_token(lock));
 }
 
 static void keep_adopted(struct nxl_lock *lock, unsigned server)
 {
-    server_adopt(&lock->operation.requests[server], lock->operation.verb.key,
+    server_adopt(&lock->operation.requests[server], lock->name.key,
         lock_token(lock), lock->life.vote.ballots[server].until != 0);
 }
 

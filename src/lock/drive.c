@@ -80,7 +80,7 @@ void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
     lock->started_at = now;
     lock->attempts = 0;
     operation_begin(&lock->operation, request);
-    lock->operation.kept = kind == NXL_OP_BREAK ? NULL : &lock->kept;
+    lock->operation.kept = kind == NXL_OP_BREAK ? NULL : &lock->name.kept;
     /* Also needed for a request that is undone before it was sent. */
     struct verb *verb = &lock->operation.verb;
     life_verb(&lock->life, TRACK_CALL, verb);
@@ -95,7 +95,7 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     client_update_peers(client);
     while (life_next(life, &action, now))
         action_carry_out(lock, &action, now);
-    if (lock->waiting)
+    if (lock->name.waiting)
         waiting_settle(lock, now);
     if (lock->renewing)
         loss_ended(lock, now);

@@ -15,6 +15,7 @@
 #include "client/call.h"
 #include "client/operation.h"
 #include "lock/inspection.h"
+#include "lock/name.h"
 #include "model/token.h"
 
 /* What only a renewed lock has (options.renew). */
@@ -33,15 +34,12 @@ struct nxl_lock {
     struct list node; /* in client->locks */
     void *user;
     char *label; /* NULL: none */
-    char *key;
-    struct slice counter;      /* the fencing token's key; empty: none */
-    struct command_cache kept; /* of both operations */
+    struct lock_name name;
 
     struct life life;
     struct call call;
     struct operation operation; /* the call's */
     struct renewing *renewing;  /* NULL: it is not renewed */
-    struct waiting *waiting;    /* NULL: it has never waited in line */
     struct once *once;          /* NULL: it has nothing to do with a record */
     struct inspection *seen;    /* found by the last inspect */
 
@@ -52,14 +50,14 @@ struct nxl_lock {
     unsigned attempts;           /* ACQUIRE, BEGIN: rounds that were traced */
     enum nxl_operation kind : 8; /* of the present call, or of the last one */
     uint8_t token_len;
+    uint16_t target_len;
     char token[TOKEN_MAX + 1];
-    bool token_foreign; /* adopted: an acquire must lay out its own again */
-    bool adopted;       /* it is, and the work of that token can be told of */
-    bool interrupted;   /* nxl_lock_interrupt(): cancel the next acquire */
-    const char *adopts; /* ADOPT: the token to adopt; valid during the call */
-    char *target;       /* BREAK: the value to remove */
-    size_t target_len;
-    struct ballot ballots[]; /* of life, LIFE_BALLOTS a server */
+    bool token_foreign : 1; /* adopted: an acquire must lay out its own again */
+    bool adopted : 1;     /* it is, and the work of that token can be told of */
+    bool interrupted : 1; /* nxl_lock_interrupt(): cancel the next acquire */
+    const char *adopts;   /* ADOPT: the token to adopt; valid during the call */
+    char *target;         /* BREAK: the value to remove, of target_len bytes */
+    struct ballot ballots[]; /* of its name, LIFE_BALLOTS a server */
 };
 
 static inline struct slice lock_token(const struct nxl_lock *lock)

@@ -52,13 +52,12 @@ unsigned waiting_connection(const struct nxl_lock *lock)
 static void line_up(struct nxl_lock *lock, uint64_t now)
 {
     struct node *n = node_of_lock(lock);
-    struct waiting *w = lock->waiting;
+    struct waiting *w = lock->name.waiting;
     struct text why;
-    if (!has_line(n, now, &why) ||
-        lock->operation.verb.key.len > CHANNEL_KEY_MOST)
+    if (!has_line(n, now, &why) || lock->name.key.len > CHANNEL_KEY_MOST)
         return;
     if (!w->channel)
-        w->channel = subscriber_open(&n->subscriber, lock->operation.verb.key);
+        w->channel = subscriber_open(&n->subscriber, lock->name.key);
     if (w->channel && list_empty(&w->node)) {
         list_append(&w->channel->waiting, &w->node);
         channel_want(w->channel, now);
@@ -69,27 +68,27 @@ static void line_up(struct nxl_lock *lock, uint64_t now)
 
 void waiting_begin(struct nxl_lock *lock, uint64_t now)
 {
-    if (lock->waiting && lock->waiting->line.has_waited)
+    if (lock->name.waiting && lock->name.waiting->line.has_waited)
         line_up(lock, now);
 }
 
 void waiting_line_up(struct nxl_lock *lock, uint64_t now)
 {
-    if (!lock->waiting) {
+    if (!lock->name.waiting) {
         struct waiting *w = calloc(1, sizeof(*w));
         if (!w)
             return;
         w->lock = lock;
         list_init(&w->node);
         index_entry_init(&w->joined);
-        lock->waiting = w;
+        lock->name.waiting = w;
     }
     line_up(lock, now);
 }
 
 void waiting_settle(struct nxl_lock *lock, uint64_t now)
 {
-    struct waiting *w = lock->waiting;
+    struct waiting *w = lock->name.waiting;
     if (life_in_line(&lock->life))
         return;
     index_remove(&lock->client->joined, &w->joined);
@@ -99,9 +98,8 @@ void waiting_settle(struct nxl_lock *lock, uint64_t now)
     channel_rest(w->channel, now);
 }
 
-void waiting_free(struct nxl_lock *lock)
+void waiting_free(struct waiting *w)
 {
-    struct waiting *w = lock->waiting;
     if (!w)
         return;
     if (!list_empty(&w->node)) {
@@ -118,7 +116,7 @@ void waiting_free(struct nxl_lock *lock)
 void waiting_complete(struct nxl_lock *lock, struct verb *verb)
 {
     const struct subscriber *s = &node_of_lock(lock)->subscriber;
-    struct waiting *w = lock->waiting;
+    struct waiting *w = lock->name.waiting;
     if (verb_traits[verb->kind].joins_line) {
         index_put(&lock->client->joined, &w->joined, lock_token(lock));
         w->client = w->line.by_message ? subscriber_id(s) : slice_of("-");
@@ -135,7 +133,8 @@ void waiting_answered(
     if (outcome->kind != OUTCOME_BUSY)
         return;
     subscriber_tested(&node_of_lock(lock)->subscriber,
-        lock->waiting->tested_with, outcome->connection, outcome->deaf, now);
+        lock->name.waiting->tested_with, outcome->connection, outcome->deaf,
+        now);
 }
 
 /* ------------------------------------------------------------- for people */

@@ -38,8 +38,8 @@ void waiting_answered(
  * line. */
 void waiting_settle(struct nxl_lock *lock, uint64_t now);
 
-/* The lock is freed. */
-void waiting_free(struct nxl_lock *lock);
+/* The lock is freed. NULL: it has never waited. */
+void waiting_free(struct waiting *w);
 
 /* Adds how the client's locks wait, for people: "in line", "by polling
  * (poll=1)". False: they poll. */

@@ -56,6 +56,8 @@ struct verb {
     /* QUERY: the command changes something, and says so by 1, or by 0 that
      * there was nothing to change. Else it only reads. */
     bool changes;
+    bool test;     /* JOIN, STAY: say whether the client listens */
+    bool followed; /* RELEASE, TELL: somebody is probably in line behind it */
     struct slice key;
     /* ACQUIRE, EXTEND, RELEASE, CAP_TTL: the whole value. INSPECT: empty, or
      * the token to compare with (then the outcome is MINE or NOT_MINE). */
@@ -69,8 +71,6 @@ struct verb {
     /* RELEASE, TELL: for so long nobody in line is granted the lock; 0: it is
      * handed over at once */
     uint32_t gap_ms;
-    bool test;     /* JOIN, STAY: say whether the client listens */
-    bool followed; /* RELEASE, TELL: somebody is probably in line behind it */
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
      */
