@@ -105,7 +105,7 @@ COMMANDS = (
     ["list"], ["list", "--json"], ["unlock", "free", "--force", "--yes"],
 )
 # Most of them wait for the server, or for their time to be over.
-AT_ONCE = 12
+AT_ONCE = 6
 # Of a request: many false replies are none to the client, which waits so long.
 # On a busy machine it may be too short to get to the false reply.
 TIMEOUTS_MS = (200, 3000)
