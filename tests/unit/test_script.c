@@ -72,6 +72,10 @@ static void test_rules_of_the_house(void **state)
         /* No write after it before Redis 3.2, and not without asking then. */
         assert_int_equal(strstr(body, "'TIME'") != NULL, reads_clock);
         assert_true(!reads_clock || strstr(body, "redis.replicate_commands()"));
+        /* Up to 4.0, not even then if something was written before. */
+        if (i == SCRIPT_RELEASE)
+            assert_true(strstr(body, "redis.replicate_commands()") <
+                        strstr(body, "'DEL', key, mark)"));
         assert_int_equal(strstr(body, "KEYS[2]") != NULL,
             counts || i == SCRIPT_WAIT || of_record);
         if (i != SCRIPT_ACQUIRE) /* it compares nothing */

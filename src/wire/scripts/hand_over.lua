@@ -57,13 +57,17 @@ local function give_back(s, key, token, mark, how, gone)
         gone = drop(s, key, token)
         return gone
     end
+    -- From 3.2 to 4.0 a hand-over may write after TIME only if this was called
+    -- before the first write; before 3.2 it never may.
+    if redis.replicate_commands then
+        redis.replicate_commands()
+    end
     local reply, left
     -- With '+' the key stands until the line has been looked at, and then the
     -- next token replaces this one; the mark is left to whoever empties the
-    -- line. Not before 3.2, where nothing may be written after TIME.
+    -- line. Not before 3.2, see above.
     local stands = how == '+' and s == token and redis.replicate_commands
     if stands then
-        redis.replicate_commands()
         reply, left = hand_over(false, key, mark, how, true)
         if reply == 2 then
             return 2

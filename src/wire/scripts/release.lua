@@ -6,9 +6,9 @@
 -- one, so that this may be a time for a gap; or '?' and a number: if there is a
 -- line, nobody in it gets the lock for so many ms, in which programs that know
 -- nothing of the line may take it. The replies: 0 the token is not there;
--- 1 removed; 2 handed over; 3 left the line; 4 removed, but this user (or this
--- old server) cannot hand over: the first in line finds out when it asks next;
--- 5 removed, and nobody in line gets it for a while.
+-- 1 removed; 2 handed over; 3 left the line; 4 removed, but this user, or a
+-- server before 3.2, cannot hand over: the first in line finds out when it asks
+-- next; 5 removed, and nobody in line gets it for a while.
 --
 -- The keys of the line are derived, not declared: a user who has no access to
 -- them could not release at all. ARGV[3]: the mark's name, if the key has a
@@ -22,6 +22,10 @@ local s, gone, wrong = redis.pcall('GETRANGE', key, '0', '511'), nil, nil
 if s == token and how ~= '+' then
     if how == '-' then
         return redis.call('DEL', key)
+    end
+    -- Before the first write, as in give_back().
+    if redis.replicate_commands then
+        redis.replicate_commands()
     end
     gone = redis.pcall('DEL', key, mark)
     if gone == 1 then
