@@ -209,6 +209,7 @@ static void where_the_counter_stands(void **state)
 
 static void without_scripts_there_is_none(void **state)
 {
+    redis_needs_acl(&server);
     redis_run(&server, "ACL", "SETUSER", "default", "-@scripting", NULL);
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);

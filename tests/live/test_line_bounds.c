@@ -187,6 +187,7 @@ static void test_many_are_killed(void **state)
 
 static void test_no_message(void **state)
 {
+    redis_needs_acl(&server);
     hold();
     line_up_behind();
     redis_run(&server, "ACL", "SETUSER", "default", "-publish", NULL);

@@ -126,7 +126,7 @@ static bool look_at_line(const char *name, char *token, char *client)
 
 /* Both names are held, and one client waits for both of them, so it listens to
  * Eve's channel as well. */
-static void begin(const char *own, const char *other, const char *channels)
+static void begin(const char *own, const char *other)
 {
     char token[64], client[64];
     live_clean(NULL);
@@ -148,7 +148,6 @@ static void begin(const char *own, const char *other, const char *channels)
     assert_eventually(look_at_line(other, scene.token, scene.client));
     assert_string_equal(client, scene.client);
     assert_eventually(listens(own) && listens(other));
-    make_eve(own, channels);
 }
 
 static void finish(void)
@@ -261,7 +260,8 @@ static void publishes_for_her_own(void)
 static void attack(const char *own, const char *other)
 {
     char channel[ROOM];
-    begin(own, other, NULL);
+    begin(own, other);
+    make_eve(own, NULL);
     is_refused_all_of_the_other();
     publishes_for_her_own();
     plants_members();
@@ -287,6 +287,7 @@ static void attack(const char *own, const char *other)
 
 static void eve_reaches_nobody_elses_waiter(void **state)
 {
+    redis_needs_acl(&server);
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         attack(pairs[i][0], pairs[i][1]);
         attack(pairs[i][1], pairs[i][0]);
@@ -297,7 +298,9 @@ static void eve_reaches_nobody_elses_waiter(void **state)
 static void with_all_channels_she_makes_two_holders(void **state)
 {
     char channel[ROOM];
-    begin("a", "a:b", "&nxl:*");
+    redis_needs_acl(&server);
+    begin("a", "a:b");
+    make_eve("a", "&nxl:*");
     channel_of(channel, scene.client, "a:b");
     assert_int_equal(eve("PUBLISH %s %s", channel, scene.token), 1);
     assert_int_equal(waiter_join(&scene.other_waiter), NXL_OK);
@@ -314,7 +317,7 @@ static void what_is_not_understood_makes_a_waiter_ask(void **state)
 {
     enum { ROUNDS = 5 };
     char channel[ROOM], seen[32];
-    begin("a", "a:b", NULL);
+    begin("a", "a:b");
     char *line = key_of("a:b", COMPANION_LINE);
     redisReply *time = redis_command(&server, "TIME", NULL);
     snprintf(seen, sizeof(seen), "%llu",

@@ -24,6 +24,7 @@ static struct {
     nxl_client *before, *own;
     nxl_lock *holder[NAMES], *waiter[NAMES];
     bool once; /* the holder begins work and tells, else it just locks */
+    bool user; /* both clients are the user "u" */
 } stage;
 
 /* ------------------------------------------------------------- the damage */
@@ -35,7 +36,6 @@ static void allow_all(void)
 
 static void line_of_wrong_type(bool mend)
 {
-    allow_all();
     redis_run(servers, "DEL", "{bad}:nxl-l", "{bad}:nxl-w", NULL);
     if (mend)
         return;
@@ -70,7 +70,6 @@ static void command_not_permitted(bool mend)
 
 static void record_of_wrong_type(bool mend)
 {
-    allow_all();
     redis_run(servers, "DEL", "{bad}:once", NULL);
     if (!mend)
         redis_run(servers, "LPUSH", "{bad}:once", "x", NULL);
@@ -80,14 +79,17 @@ static const struct damage {
     const char *what;
     void (*set)(bool mend);
     bool this_name, other_name; /* are served in spite of it */
-    bool of_record;
+    bool of_record, of_user;
 } damages[] = {
-    {"a line of the wrong type", line_of_wrong_type, false, true, false},
-    {"no permission for the line", line_not_permitted, false, true, false},
-    {"no permission for channels", channel_not_permitted, true, true, false},
+    {"a line of the wrong type", line_of_wrong_type, false, true, false, false},
+    {"a record of the wrong type", record_of_wrong_type, true, true, true,
+        false},
+    {"no permission for the line", line_not_permitted, false, true, false,
+        true},
+    {"no permission for channels", channel_not_permitted, true, true, false,
+        true},
     {"no permission for a command of the script", command_not_permitted, false,
-        false, false},
-    {"a record of the wrong type", record_of_wrong_type, true, true, true},
+        false, false, true},
 };
 
 /* -------------------------------------------------------------- the service */
@@ -147,21 +149,25 @@ static bool is_served(unsigned name)
 
 /* ---------------------------------------------------------------- the stage */
 
-static nxl_client *of_user(void)
+static nxl_client *stage_client(void)
 {
     char url[256];
+    if (!stage.user)
+        return client_on(NO_GUARD);
     snprintf(url, sizeof(url), "%s://u:Zqx7@127.0.0.1:%u/?" NO_GUARD,
         servers->scheme, (unsigned)servers->port);
     return client_at(url);
 }
 
-static void set_stage(bool once)
+static void set_stage(bool once, bool user)
 {
     redis_run(servers, "FLUSHALL", NULL);
-    allow_all();
+    if (user)
+        allow_all();
     stage.once = once;
-    stage.before = of_user();
-    stage.own = of_user();
+    stage.user = user;
+    stage.before = stage_client();
+    stage.own = stage_client();
     for (unsigned i = 0; i < NAMES; i++) {
         stage.holder[i] = new_lock(stage.before, names[i], 20000);
         stage.waiter[i] = new_lock(stage.own, names[i], 20000);
@@ -202,7 +208,7 @@ static void assert_mended(const struct damage *d, unsigned name)
 
 static void play(const struct damage *d, bool once)
 {
-    set_stage(once);
+    set_stage(once, d->of_user);
     for (unsigned i = 0; i < NAMES; i++) /* the connections work */
         assert_true(is_served(i));
     d->set(false);
@@ -219,19 +225,33 @@ static void play(const struct damage *d, bool once)
     clear_stage();
 }
 
-static void one_name_does_not_change_another(void **state)
+static void play_all(bool of_user)
 {
     for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
+        if (damages[i].of_user != of_user)
+            continue;
         if (!damages[i].of_record)
             play(&damages[i], false);
         play(&damages[i], true);
     }
 }
 
+static void a_damaged_key_changes_no_other_name(void **state)
+{
+    play_all(false);
+}
+
+static void a_missing_right_changes_no_other_name(void **state)
+{
+    redis_needs_acl(servers);
+    play_all(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        api_loop_test(one_name_does_not_change_another),
+        api_loop_test(a_damaged_key_changes_no_other_name),
+        api_loop_test(a_missing_right_changes_no_other_name),
     };
     return on_run(one_unix, "damage to one name", tests);
 }

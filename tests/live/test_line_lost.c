@@ -309,6 +309,7 @@ static struct party enlist_at(const char *url)
 /* They wait in line without messages, and in their order. */
 static void nobody_may_subscribe(void **state)
 {
+    redis_needs_acl(servers);
     const char *url = user_without("-subscribe", "-ping");
     char member[KEY_ROOM], words[1024];
     holder = enlist(NO_GUARD, 60000);
@@ -332,6 +333,7 @@ static void nobody_may_subscribe(void **state)
 /* They poll; each connection is refused once and not again. */
 static void nobody_may_join(void **state)
 {
+    redis_needs_acl(servers);
     const char *url = user_without("-zadd", "-zrem");
     char words[1024];
     holder = enlist(NO_GUARD, 60000);

@@ -556,6 +556,7 @@ static void who_may_not_hand_over(void **state)
         {"~k +getrange +del", false, false},
     };
 
+    redis_needs_acl(&server);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct peer user;
         redis_run(&server, "FLUSHALL", NULL);
@@ -590,6 +591,7 @@ static void who_may_not_wait(void **state)
     const size_t needed = sizeof(needs) / sizeof(needs[0]);
     const size_t all = needed + sizeof(helps) / sizeof(helps[0]);
 
+    redis_needs_acl(&server);
     for (size_t i = 0; i <= all; i++) {
         const char *without = i < needed ? needs[i]
                               : i < all  ? helps[i - needed]
@@ -631,6 +633,7 @@ static void keys_that_may_not_be_touched(void **state)
 {
     struct peer user;
 
+    redis_needs_acl(&server);
     peer_as(&user,
         "~k &nxl:* +pttl +pexpire +zscore +zrank +zcard +zadd " RELEASER);
     held_by("H", 10000);

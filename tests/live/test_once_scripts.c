@@ -49,6 +49,7 @@ static void rights_that_are_missing(void **state)
     };
     struct peer user;
 
+    redis_needs_acl(&server);
     cell_may_fail = true;
     cell_peer = &user;
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {

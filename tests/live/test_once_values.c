@@ -249,6 +249,7 @@ static void users_who_may_not(void **state)
         {"+@all -time", "~*"},
         {"+@all -set", "~*"},
     };
+    redis_needs_acl(servers);
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
         char command[256], url[256];
         once_clean(NULL);

@@ -81,7 +81,11 @@ int64_t redis_pttl(struct redis *r, const char *key); /* -2, -1, or ms */
 bool redis_exists(struct redis *r, const char *key);
 /* Connections other than the fixture's own. */
 long redis_clients(struct redis *r);
-/* How often a command ran since the server started ("set", "evalsha"). */
+/* How often a command ran since the server started ("set", "evalsha"). Of
+ * "pubsub|numsub" a server before 7.0 only says how often "pubsub" ran. */
 long redis_calls(struct redis *r, const char *command);
+
+/* Skips the test, from its body, if the server has no ACL (before 6.0). */
+void redis_needs_acl(struct redis *r);
 
 #endif

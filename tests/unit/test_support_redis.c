@@ -173,6 +173,23 @@ static void test_missing_server(void **state)
     assert_true(skipped);
 }
 
+static void test_server_without_acl(void **state)
+{
+    (void)state;
+    struct redis none;
+
+    redis_needs_acl(&r); /* does not end this test */
+    assert_int_equal(
+        redis_start(&none, "--rename-command", "ACL", "", NULL), 0);
+    test_state.phase = TEST_SETUP;
+    redis_needs_acl(&none);
+    test_state.phase = TEST_BODY;
+    bool skipped = test_state.skip;
+    test_state.skip = false;
+    redis_stop(&none);
+    assert_true(skipped);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_it_dies_with_us),
         cmocka_unit_test(test_missing_server),
+        cmocka_unit_test_setup_teardown(test_server_without_acl, start, stop),
     };
     return cmocka_run_group_tests_name("support_redis", tests, NULL, NULL);
 }
