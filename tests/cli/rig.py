@@ -78,6 +78,17 @@ class Tap:
     def equal(self, got, wanted, name):
         return self.check(got == wanted, name, f"{got!r}\nis not {wanted!r}")
 
+    def skip(self, name, reason):
+        self.number += 1
+        print(f"ok {self.number} - {name} # SKIP {reason}", flush=True)
+
+    def may_use_acl(self, server, name):
+        """If not, what has this name is skipped."""
+        if server.cli("ACL", "WHOAMI") == b"default\n":
+            return True
+        self.skip(name, "this server has no ACL")
+        return False
+
     def done(self):
         print(f"1..{self.number}")
         return self.bad

@@ -25,6 +25,7 @@ MINUTE = 60 * 32  # in ticks of the line's clock
 
 # KEYS: the line; ARGV, for each waiter: member, ticks since it was last seen.
 JOIN = """
+redis.replicate_commands()
 local time = redis.call('TIME')
 local now = time[1] * 32 + math.floor(time[2] / 31250)
 for i = 1, #ARGV, 2 do
@@ -169,6 +170,8 @@ class Room(Tap):
             self.check(out.endswith(", 1 waiting\n"), f"is {line}", out)
 
     def denied(self):
+        if not self.may_use_acl(self.server, "not allowed to see it"):
+            return
         self.begin((member(1), 0))
         self.server.cli("ACL", "SETUSER", "low", "on", ">Zqx7", "~*", "&*",
                         "+@all", "-zcard")

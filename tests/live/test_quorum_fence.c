@@ -112,6 +112,7 @@ static void it_ends_at_all(void **state)
 
 static void too_few_can_be_raised(void **state)
 {
+    redis_needs_acl(servers);
     nxl_client *client = quorum_client(3, TERMS);
     nxl_lock *lock = fenced_lock(client, 6000);
     connect_all(client);
