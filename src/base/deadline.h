@@ -39,7 +39,11 @@ static inline uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Whether an optional time limit has passed; 0 means no limit. */
+/* An optional time limit that there is not, and one that has always passed. */
+#define LIMIT_NONE UINT64_C(0)
+#define LIMIT_PASSED UINT64_C(1)
+
+/* Whether an optional time limit has passed. */
 static inline bool limit_passed(uint64_t limit, uint64_t now)
 {
     return limit && now >= limit;

@@ -80,6 +80,7 @@ void operation_note(
     struct operation *op, unsigned server, const struct outcome *outcome)
 {
     static const char kinds[] = {
+        [OUTCOME_NONE] = NOTE_FAULT,
         [OUTCOME_GRANTED] = NOTE_YES,
         [OUTCOME_BUSY] = NOTE_NO,
         [OUTCOME_MINE] = NOTE_YES,

@@ -180,7 +180,7 @@ bool life_tell(
 {
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
     /* The key under another token is left alone. */
-    uint64_t ours_until = own ? lease_ours_until(&l->lease) : 1;
+    uint64_t ours_until = own ? lease_ours_until(&l->lease) : LIMIT_PASSED;
     uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
     uint32_t gap = gap_ms(l, now);
     if (goes_on && !lease_held(&l->lease, now)) {
@@ -225,7 +225,7 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
         renewal_stop(l->renewal);
         lease_lose(&l->lease, now);
     }
-    begin_asking(l, CALL_BREAK, seed, own ? ours_until : 0, now);
+    begin_asking(l, CALL_BREAK, seed, own ? ours_until : LIMIT_NONE, now);
     return true;
 }
 

@@ -390,7 +390,7 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
         bool asks = l->renewal->state == RENEWAL_ASKING;
         verb->kind = asks ? VERB_EXTEND : VERB_INSPECT;
         verb->ttl_ms = l->renewal->round.terms.ttl_ms;
-        verb->not_after = 0;
+        verb->not_after = LIMIT_NONE;
         return;
     }
     verb->kind = verb_of(l);

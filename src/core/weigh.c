@@ -48,6 +48,7 @@ static bool outcome_counts(const struct eligibility *e, enum verb_kind verb,
         return e->reason == REASON_NONE;
     case OUTCOME_FREE:
         return eligibility_votes(e, now);
+    case OUTCOME_NONE:
     case OUTCOME_BUSY:
     case OUTCOME_RECORDED:
     case OUTCOME_NOT_MINE:

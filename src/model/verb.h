@@ -92,6 +92,7 @@ struct verb {
 };
 
 enum outcome_kind {
+    OUTCOME_NONE, /* not decided yet: never handed to a machine */
     /* ACQUIRE, BEGIN: set by this very command. JOIN, STAY: the key holds the
      * token. For ttl_ms from now on or longer */
     OUTCOME_GRANTED,

@@ -161,10 +161,9 @@ struct strategy {
  * transaction (watched.c). */
 enum { STEP_ASK = 8, STEP_RIGHTS = 15, STEP_WATCH = 16, STEP_EXEC, STEP_LEAVE };
 
-/* Until it is decided the outcome is zero, which is GRANTED. */
 static inline bool strategy_undecided(const struct exchange *x)
 {
-    return x->outcome.kind == OUTCOME_GRANTED;
+    return x->outcome.kind == OUTCOME_NONE;
 }
 
 /* ------------------------------------------- what strategies are made of */

@@ -249,8 +249,8 @@ static inline enum exchange_next answer(const char *line)
 
 static inline const char *outcome_of(const struct exchange *of)
 {
-    static const char *const kinds[] = {"granted", "busy", "mine", "not mine",
-        "seen", "free", "recorded", NULL};
+    static const char *const kinds[] = {"none", "granted", "busy", "mine",
+        "not mine", "seen", "free", "recorded", NULL};
     static char text[1024];
     const struct outcome *o = &of->outcome;
     bool fault = o->kind == OUTCOME_FAULT;

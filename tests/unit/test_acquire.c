@@ -282,6 +282,18 @@ static void grant_after_its_deadline(void **state)
     assert_int_equal(acquire_verdict(&a), VERDICT_LATE);
 }
 
+/* Memory that was set to zero is no grant. */
+static void outcome_that_was_never_decided(void **state)
+{
+    (void)state;
+    struct acquire a;
+    struct outcome none = {0};
+    start_try(&a, 1);
+    acquire_outcome(&a, 0, &none, T0 + MS);
+    assert_asks(&a, "U0");
+    assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);
+}
+
 static void time_never_runs_back(void **state)
 {
     (void)state;
@@ -343,6 +355,7 @@ int main(void)
         cmocka_unit_test(withdrawn_out_of_turn),
         cmocka_unit_test(worst_fault_is_told),
         cmocka_unit_test(grant_after_its_deadline),
+        cmocka_unit_test(outcome_that_was_never_decided),
         cmocka_unit_test(time_never_runs_back),
         cmocka_unit_test(round_ends_with_the_call),
         cmocka_unit_test(near_the_end_of_time),

@@ -272,10 +272,11 @@ static enum exchange_next stamped_getset_replied(
     if (reply->kind == REPLY_STRING)
         stamped_check_past(x, reply->bytes,
             server_clock_low(&x->dialect->stamps.clock, x->asked_at));
-    if (strategy_undecided(x))
+    if (strategy_undecided(x)) {
         x->written = WRITTEN_END;
-    else /* our value has replaced another owner's */
-        x->outcome.unsure = true;
+        return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
+    }
+    x->outcome.unsure = true; /* our value has replaced another owner's */
     return EXCHANGE_DONE;
 }
 
