@@ -177,7 +177,8 @@ COLUMNS = {
 
 
 # The line of the name, the mark that it exists, and its last gap.
-LINE_KEYS = ("{k}:nxl-l", "{k}:nxl-w", "{k}:nxl-g")
+GAP_KEY = "{k}:nxl-g"
+LINE_KEYS = ("{k}:nxl-l", "{k}:nxl-w", GAP_KEY)
 
 
 def is_of_line(server, key):
@@ -185,7 +186,9 @@ def is_of_line(server, key):
     if key not in LINE_KEYS:
         return False
     left = server.ask("PTTL", key)
-    return left == -2 or 0 <= left <= LINE_MS
+    # The key of a gap keeps nobody from the lock. It stays for as much longer
+    # as the clock is set back, or until somebody waits.
+    return left == -2 or 0 <= left and (key == GAP_KEY or left <= LINE_MS)
 
 
 class Stage:

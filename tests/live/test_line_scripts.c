@@ -163,6 +163,23 @@ static void nobody_in_line_is_granted_in_a_gap(void **state)
     assert_message("B");
 }
 
+/* If the clock is set back in a gap its key stays for that much longer. Nobody
+ * in line waits for that, and the next gap is not put off by it. */
+static void clock_set_back_makes_no_long_gap(void **state)
+{
+    held_by("H", 10000);
+    join("A");
+    join("B");
+    assert_kind(release_with_gap("H", 900), OUTCOME_MINE);
+    assert_message("?A");
+    redis_run(&server, "PEXPIRE", "{k}:nxl-g", "3600000", NULL);
+    assert_kind(stay("A"), OUTCOME_GRANTED);
+    assert_in_range(redis_run(&server, "PTTL", "{k}:nxl-g", NULL), 1, 7400);
+    assert_kind(release("A"), OUTCOME_MINE);
+    assert_holder("B");
+    assert_message("B");
+}
+
 /* It is cheap to ask for one: without a line there is none. */
 static void no_gap_without_a_line(void **state)
 {
@@ -657,6 +674,7 @@ int main(void)
         line_test(a_lease_is_never_shortened),
         line_test(leaving),
         line_test(nobody_in_line_is_granted_in_a_gap),
+        line_test(clock_set_back_makes_no_long_gap),
         line_test(no_gap_without_a_line),
         line_test(a_later_version_is_waited_for),
         line_test(a_token_of_a_later_version_is_not_granted),

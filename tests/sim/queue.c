@@ -42,7 +42,8 @@ bool queue_marked(const struct world *w, struct model_server *s, unsigned name)
 static bool in_gap(
     const struct world *w, struct model_server *s, const struct queue *q)
 {
-    return server_clock_ms(w, s) < q->paced_until_ms - GAP_EVERY_MS;
+    int64_t left_ms = q->paced_until_ms - GAP_EVERY_MS - server_clock_ms(w, s);
+    return left_ms > 0 && left_ms <= GAP_MOST_MS;
 }
 
 /* From now on so many ms of a gap; 0: only the next one is put off. */
@@ -291,6 +292,9 @@ static unsigned line_up(
     }
     q->place[i].seen = (tick_of(w, s) + patience(ahead, m->window)) % TICKS;
     q->until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
+    if (q->marked_until_ms == 0 && !in_gap(w, s, q) &&
+        q->paced_until_ms > server_clock_ms(w, s) + GAP_EVERY_MS)
+        set_pace(w, s, q, 0); /* the clock was set back */
     if (q->marked_until_ms != 0 || !in_gap(w, s, q))
         mark(w, s, q);
     return ahead;
