@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Embeds Lua scripts in C: embed.py OUTPUT INPUT...
+"""Embeds Lua scripts in C: embed.py FOLDER SOURCE HEADER DEPFILE
 
-Writes the definition of scripts[] (wire/script.h). Each input goes into the
-entry that its file name gives: extend.lua is SCRIPT_EXTEND. Comment lines,
-blank lines and indentation are left out before the SHA1 is computed, because
-the server computes its name for the script from exactly the bytes that are
-sent. So a script must not contain a string of several lines.
+Writes the definition of scripts[] (wire/script.h) to SOURCE, and enum script_id
+to HEADER. Each FOLDER/NAME.lua that no other one includes is a script, and has
+the entry SCRIPT_NAME. DEPFILE names the folder too, so that a new script is
+embedded by the next build. Comment lines, blank lines and indentation are left
+out before the SHA1 is computed, because the server computes its name for the
+script from exactly the bytes that are sent. So a script must not contain a
+string of several lines.
 
 The comment line "-- include NAME" is replaced by the file NAME of the same
-folder, which has no entry of its own, unless it has been included before. Of
-the functions that begin with "local function" at the start of a line, those
-that nothing below them uses are left out: the server would make them anew at
-each call, which takes about as long as a simple command.
+folder, unless it has been included before. Of the functions that begin with
+"local function" at the start of a line, those that nothing below them uses are
+left out: the server would make them anew at each call, which takes about as
+long as a simple command.
 """
 
 import hashlib
@@ -94,9 +96,8 @@ def entry(path):
     ])
 
 
-def main(output, *inputs):
-    paths = [pathlib.Path(name) for name in inputs]
-    text = "\n".join([
+def source(paths):
+    return "\n".join([
         "/* SPDX-License-Identifier: MIT */",
         "/* Made from " + ", ".join(path.name for path in paths) + ". */",
         '#include "wire/script.h"',
@@ -104,17 +105,55 @@ def main(output, *inputs):
         "/* C99 promises 4095 characters, but compilers take more. */",
         '#pragma GCC diagnostic ignored "-Woverlength-strings"',
         "",
-        f'_Static_assert(SCRIPTS == {len(paths)}, "a script is missing");',
-        "",
         "const struct script scripts[SCRIPTS] = {",
         *(entry(path) for path in paths),
         "};",
         "",
     ])
-    pathlib.Path(output).write_text(text, "ascii")
+
+
+def header(paths):
+    return "\n".join([
+        "/* SPDX-License-Identifier: MIT */",
+        "/* The names of the scripts, made from their files. */",
+        "#ifndef NXLOCK_WIRE_SCRIPT_ID_H",
+        "#define NXLOCK_WIRE_SCRIPT_ID_H",
+        "",
+        "enum script_id {",
+        *(f"    SCRIPT_{path.stem.upper()}," for path in paths),
+        "    SCRIPTS",
+        "};",
+        "",
+        "#endif",
+        "",
+    ])
+
+
+def write_if_changed(output, text):
+    """So that an edit of a script compiles nothing that knows only its name."""
+    path = pathlib.Path(output)
+    if not path.exists() or path.read_text("ascii") != text:
+        path.write_text(text, "ascii")
+
+
+def escaped(path):
+    return str(path).replace(" ", "\\ ")
+
+
+def main(folder, source_output, header_output, depfile):
+    files = sorted(pathlib.Path(folder).glob("*.lua"))
+    included = {line[len(INCLUDE):] for path in files
+                for line in path.read_text("ascii").splitlines()
+                if line.startswith(INCLUDE)}
+    paths = [path for path in files if path.name not in included]
+    write_if_changed(source_output, source(paths))
+    write_if_changed(header_output, header(paths))
+    needed = " ".join(escaped(path) for path in [folder, *files])
+    pathlib.Path(depfile).write_text(
+        f"{escaped(source_output)}: {needed}\n", "utf-8")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
+    if len(sys.argv) != 5:
         raise SystemExit(__doc__)
     main(*sys.argv[1:])

@@ -25,6 +25,9 @@ enum step {
     STEP_SLOTS /* of a node of a Redis Cluster, after all others */
 };
 
+const enum script_id scripts_loaded[SCRIPTS_LOADED] = {
+    SCRIPT_EXTEND, SCRIPT_INSPECT, SCRIPT_RELEASE};
+
 static bool is_sent(const struct handshake *h, unsigned step)
 {
     const struct credentials *who = h->who;
@@ -79,7 +82,7 @@ static bool send_step(
     default:
         argv[argc++] = slice_of("SCRIPT");
         argv[argc++] = slice_of("LOAD");
-        argv[argc++] = scripts[step - STEP_LOAD].body;
+        argv[argc++] = scripts[scripts_loaded[step - STEP_LOAD]].body;
     }
     return command_append(out, argc, argv);
 }

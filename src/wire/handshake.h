@@ -22,6 +22,12 @@
 #include "model/fault.h"
 #include "wire/facts.h"
 #include "wire/reply.h"
+#include "wire/script.h"
+
+/* The scripts that it loads. The others are sent by EVAL, or by EVALSHA and
+ * then by EVAL. */
+enum { SCRIPTS_LOADED = 3 };
+extern const enum script_id scripts_loaded[SCRIPTS_LOADED];
 
 struct credentials {
     struct slice user;     /* empty: none */

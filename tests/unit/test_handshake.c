@@ -35,10 +35,11 @@ static void assert_loads(struct handshake *h, struct reply reply)
 static void append_loads(struct buf *expected)
 {
     for (int i = 0; i < SCRIPTS_LOADED; i++) {
+        struct slice body = scripts[scripts_loaded[i]].body;
         char text[8192];
         int len = snprintf(text, sizeof(text),
-            "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
-            scripts[i].body.len, scripts[i].body.data);
+            "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n", body.len,
+            body.data);
         assert_true(buf_append(expected, text, (size_t)len));
     }
 }

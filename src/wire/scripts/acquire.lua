@@ -1,4 +1,7 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key  ARGV token, ttl  ->  OK, or nil if the key exists. For servers
+-- whose SET knows no options.
+--
 -- One write sets the value and the TTL together: a key without a TTL would
 -- block its name forever if something failed between two writes.
 if redis.call('EXISTS', KEYS[1]) == 1 then

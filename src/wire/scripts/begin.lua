@@ -1,4 +1,8 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key, record, counter  ARGV token, ttl, 'halt', 'retry' or 'look', keep,
+-- '-' or '=fingerprint', the counter's shortest ttl, how to hand over, mark  ->
+-- {enum once_found, number, line, result}
+--
 -- Acquires the lock and records that the work has begun; or only looks whether
 -- that could be done (ARGV[3] is 'look'). The replies, {code, number, line of
 -- the record as it is now, result}: {0} it may be begun; {1, fencing token}

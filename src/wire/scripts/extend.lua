@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key  ARGV token, ttl  ->  left ms, -1, or -2
+--
 -- Never shortens a lease: a key that somebody made permanent (-1) stays so.
 -- include lock.lua
 local s, left, wrong = look(KEYS[1])

@@ -1,4 +1,7 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key, counter  ARGV token, ttl, the counter's shortest ttl, and if it
+-- replaces one, the old value  ->  a fencing token, or nil
+--
 -- Acquires the lock and draws a fencing token, a number that only grows. Where
 -- TIME may precede a write (from 3.2), the number is at least the server's
 -- clock, so it grows even after a loss of data. The counter is written before

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key, record  ARGV line  ->  1 removed, 0 not there, -1 in progress
+--
 -- Removes the record if its line is still the one that was seen. The replies:
 -- 1 removed; 0 there is no such record; -1 the work is in progress.
 -- include record.lua

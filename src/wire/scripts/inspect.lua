@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key  ->  {value up to 512 bytes, left}, or {}
 -- include lock.lua
 local s, left, wrong = look(KEYS[1])
 if wrong then

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key  ARGV token, ttl  ->  1 ttl set, 0 not there
+--
 -- Compare and set the TTL, even to a shorter one: for a release before
 -- min_hold_ms is over.
 -- include lock.lua

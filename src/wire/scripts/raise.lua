@@ -1,4 +1,7 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key, counter  ARGV token, number or 0 for the next one, the counter's
+-- shortest ttl  ->  the counter, or 0
+--
 -- Raises the fencing counter to the number of a grant over several servers, or
 -- draws the next number (ARGV[2] is 0) for a lock that was handed over, if the
 -- key still has the token. Returns the counter; 0: the key does not have the

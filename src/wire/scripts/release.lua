@@ -1,4 +1,8 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key  ARGV token, and maybe: its member in the line, or how to hand over
+-- ('', '+', '?' or '-'); for a key with a hash tag, the mark  ->
+-- enum release_reply
+--
 -- Compare and delete, and hand the lock over to the first in its line.
 -- ARGV[2]: the token's member in the line, where it may be: then it leaves, if
 -- it does not hold the lock; or '-': no hand-over; or '+': somebody is probably

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key  ARGV token, ttl, old value  ->  OK, or nil: value differs
+--
 -- Compare and set: replaces what a dead holder of the timestamp scheme left
 -- with a token that has a TTL. The comparison is explained in release.lua. A
 -- key that has got a TTL in the meantime has a live holder.

@@ -1,4 +1,9 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key, record  ARGV token, verdict, code, keep, '-' or '=fingerprint',
+-- how long the key stays in ms (0: it is deleted, -1: it is left alone), how to
+-- hand over, mark, result if it is kept  ->  {1 told or 0, enum release_reply,
+-- line}; 'unbegun': 1 or 0
+--
 -- Records what came of the work that the token began, and gives the lock back,
 -- if the key holds the token. The verdicts: done, failed, unsure; 'clear': the
 -- earlier attempts did not happen, the work goes on, and the lock stays;

@@ -1,4 +1,8 @@
 -- SPDX-License-Identifier: MIT
+-- KEYS key, line, mark  ARGV token, lease, channel, window, 1 to join, 1 to
+-- count the channel's listeners  ->  {1} granted, {0, left ms, 1 if first,
+-- listeners}, {-1} not in line
+--
 -- A token joins the line (ARGV[5] is 1), or shows that it still waits there.
 -- Whoever finds the lock free grants it to the first in line, but not in a gap:
 -- for a while, which KEYS[4] measures, the lock is free for programs that know
