@@ -64,6 +64,77 @@ struct settings {
     char *tls_ciphers, *tls_ciphersuites;
 };
 
+/* The parameters of a URL: name (also of the member of nxl_client_options,
+ * where it has one), member of struct settings, placeholder, help, kind, the
+ * lowest and highest value (for TEXT, number of bytes), the default, the words
+ * of a WORD, and flags. Only params.c, which has the names that the rows use,
+ * makes something of them; here they are beside their members. */
+/* clang-format off */
+#define URL_PARAMS(ROW) \
+    ROW(db, db, "N", "database number", NUMBER, 0, 2147483647, 0, NULL, OWN) \
+    ROW(user, login.user, "TEXT", "user to log in as (ACL)", \
+        TEXT, 1, SECRET_MAX, 0, NULL, OWN) \
+    ROW(password, login.password, "TEXT", "password to log in with", \
+        TEXT, 1, SECRET_MAX, 0, NULL, OWN) \
+    ROW(password_file, login.password_file, "FILE", \
+        "its first line is the password; read for each connection", \
+        TEXT, 1, PATH_LONG, 0, NULL, OWN) \
+    ROW(timeout_ms, timeout_ms, "MS", "bounds input and output of a call", \
+        NUMBER, 10, 600000, 2000, NULL, 0) \
+    ROW(max_ttl_ms, max_ttl_ms, "MS", "longest ttl a lock may ask for", \
+        NUMBER, 20, 2147483647, 60000, NULL, 0) \
+    ROW(drift_ppm, drift_ppm, "PPM", "how far clock rates may differ", \
+        NUMBER, 1, 500000, 10000, NULL, 0) \
+    ROW(keepalive_s, keepalive_s, "S", "idle seconds before a TCP probe", \
+        NUMBER, 1, 32767, 15, NULL, OWN) \
+    ROW(prefix, prefix, "TEXT", "put in front of every name, at most " \
+        DIGITS(PREFIX_LONG) " bytes; default none", \
+        TEXT, 1, PREFIX_LONG, 0, NULL, 0) \
+    ROW(scheme, scheme, "WORD", \
+        "auto, or timestamp: by SETNX and a unix time; default auto", \
+        WORD, 0, 1, LOCK_SCHEME_AUTO, schemes, 0) \
+    ROW(interop, interop, "N", \
+        "1: take over the past unix time of a dead SETNX program; default 0", \
+        SWITCH, 0, 1, 0, NULL, 0) \
+    ROW(poll, poll, "BOOL", \
+        "1: waiters poll; 0: in line, first come first served; default 0", \
+        SWITCH, 0, 1, 0, NULL, 0) \
+    ROW(guard_restarts, guard_restarts, "WORD", \
+        "on: no vote for max_ttl_ms after a restart; off; default if several", \
+        WORD, 0, 2, GUARD_RESTARTS_AUTO, guards, 0) \
+    ROW(durable, durable, "BOOL", \
+        "1: a restart loses nothing (AOF, fsync always); default 0", \
+        SWITCH, 0, 1, 0, NULL, OWN) \
+    ROW(cacert, cacert, "FILE", \
+        "TLS: certificates of the CAs to trust (PEM); default the system's", \
+        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+    ROW(cacertdir, cacertdir, "DIR", \
+        "TLS: the same, a directory made by openssl rehash", \
+        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+    ROW(cert, cert, "FILE", \
+        "TLS: client certificate and its chain (PEM); needs key", \
+        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+    ROW(key, key, "FILE", "TLS: private key of the client certificate (PEM)", \
+        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+    ROW(key_password_file, key_password_file, "FILE", \
+        "TLS: its first line is the password of the key", \
+        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+    ROW(sni, sni, "NAME", \
+        "TLS: server name to send and to verify; default the URL's host", \
+        TEXT, 1, 253, 0, NULL, TLS_OWN) \
+    ROW(verify, verify, "WORD", \
+        "TLS: full (default), ca or none; HARM of the two: see nxlock(1)", \
+        WORD, 0, 2, TLS_VERIFY_FULL, checks, TLS_OWN) \
+    ROW(tls_min, tls_min, "VERSION", \
+        "TLS: oldest version, 1.2 or 1.3; default 1.2", \
+        WORD, 0, 1, TLS_VERSION_1_2, versions, TLS_OWN) \
+    ROW(tls_ciphers, tls_ciphers, "LIST", \
+        "TLS 1.2: ciphers, as openssl ciphers has them", \
+        TEXT, 1, 1024, 0, NULL, TLS_OWN) \
+    ROW(tls_ciphersuites, tls_ciphersuites, "LIST", "TLS 1.3: cipher suites", \
+        TEXT, 1, 1024, 0, NULL, TLS_OWN)
+/* clang-format on */
+
 struct url_param {
     const char *name, *value, *help;
 };

@@ -79,15 +79,15 @@ def check_messages(root, page):
 
 
 def check_parameters(root, page):
-    params = (root / "src/config/params.c").read_text("utf-8")
+    params = (root / "src/config/params.h").read_text("utf-8")
     ours = set(re.findall(r"ROW\((\w+),(?:(?!ROW\().)*?TLS_OWN\)", params,
                           re.S))
     section = page.split("\n## Parameters\n")[1].split("\n## ")[0]
     shown = set(re.findall(r"^\| `(\w+)=", section, re.M))
     for name in sorted(ours ^ shown):
-        yield f"{name}: a parameter of TLS in one of page and params.c"
+        yield f"{name}: a parameter of TLS in one of page and params.h"
     if not ours:
-        yield "no parameter of TLS was found in params.c"
+        yield "no parameter of TLS was found in params.h"
 
 
 def check_foreign(root, _):
