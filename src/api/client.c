@@ -20,7 +20,7 @@
 #include "client/renewal_thread.h"
 #include "client/turn.h"
 #include "lock/drive.h"
-#include "lock/hand_over.h"
+#include "lock/line_messages.h"
 #include "lock/message.h"
 
 /* How long freeing a client may wait for its cleanups. */
@@ -95,7 +95,7 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
                         "of file descriptors?");
         return NXL_E_SYSTEM;
     }
-    hand_over_init(client);
+    line_messages_init(client);
     return NXL_OK;
 }
 

@@ -149,7 +149,7 @@ static void fill(const struct node *n, nxl_server_facts *facts)
     facts->min_ttl_ms = lease_least_ttl_ms(client->drift_ppm);
     facts->max_ttl_ms = client->max_ttl_ms;
     facts->logged_in = s->logged_in;
-    facts->sends_password = login_is_sent(&s->login);
+    facts->sends_password = login_is_needed(&s->login);
 }
 
 int nxl_client_server_facts(

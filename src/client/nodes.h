@@ -55,8 +55,8 @@ struct nodes {
     struct list spares;     /* for the cleanups at all of them */
 };
 
-/* Those of a client whose parts these are; there is none yet. entropy is set
- * before the first is added. */
+/* Without any node yet. nodes is a part of client, whose entropy is set before
+ * the first node is added. */
 void nodes_init(struct nodes *nodes, struct nxl_client *client,
     const struct poller *poller);
 /* Makes a node for each endpoint, in that order. Takes the endpoints over in

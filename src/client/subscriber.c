@@ -24,8 +24,8 @@
 #define REFUSED_WAIT (30 * NS_PER_S)
 #define BUSY_WAIT (5 * NS_PER_S)
 /* A peer that so often in a row ends the connection at SUBSCRIBE, or leaves it
- * unanswered, does not know that command: a proxy. And one that answers
- * commands meanwhile but so often makes no second connection, will not soon. */
+ * unanswered, does not know that command: a proxy. Nor is a second connection
+ * likely soon after so many failed while the first one was answered. */
 #define CUT_FEW 2
 /* So many connections in a row that each were lost so soon after they had begun
  * to listen: making them at once again would be a storm. */

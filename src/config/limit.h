@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an option may be, and the check of a value against it: the same for an
- * option that is written in a URL and for a member of a structure.
+ * option that is written in a URL and for a member of a structure. The limits
+ * themselves are in the rows of params.h and api/options.c.
  */
 #ifndef NXLOCK_CONFIG_LIMIT_H
 #define NXLOCK_CONFIG_LIMIT_H

@@ -23,9 +23,10 @@
  * majority that answers at once does not need that server. */
 #define CONNECT_GRACE (10 * NS_PER_MS)
 
-/* May a token of this call be at a quorum? That of this round; or an earlier
- * one, but not where this round was answered and nothing is owed. Call it after
- * the undo was sent: until then the parts do not show the grants. */
+/* May a token of this call be at a quorum? It may be the token of this round,
+ * or an earlier one at a server that has not answered in this round or still
+ * owes a cleanup. Call it after the undo was sent: until then the parts do not
+ * show the grants. */
 static bool in_doubt(const struct acquire *a)
 {
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
@@ -368,7 +369,7 @@ void acquire_cancel(struct acquire *a)
 }
 
 /* The parts still show the grants: until another round is answered the token
- * may be at a quorum, and round_in_doubt() says so. */
+ * may be at a quorum, and in_doubt() says so. */
 void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
 {
     a->now = later(a->now, now);

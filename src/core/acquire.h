@@ -111,17 +111,18 @@ static inline bool acquire_may_line_up(const struct acquire *a)
 /* It waits in line from now on, and no round begins. Returns whether the
  * present token is certainly not at the server. */
 bool acquire_line_up(struct acquire *a);
-/* After acquire_granted(): one more round, with the same token, of the verb
- * that the line cannot stand for. */
+/* After acquire_granted(): one more round, with the same token, of BEGIN, which
+ * JOIN and STAY do not do. */
 void acquire_confirm(struct acquire *a, uint64_t now);
-/* The wait in line has ended: by a grant until deadline; or with this verdict,
- * when the holder had left_ms; or another round begins, because the line cannot
- * be used (fault) or does not help now. doubt: a token of it may still be
- * granted; busy_until: what was answered there. */
+/* The wait in line has ended by a grant, which lasts until deadline. */
 void acquire_granted(
     struct acquire *a, uint64_t sent_at, uint64_t deadline, uint64_t now);
+/* It has ended with this verdict; the holder had left_ms. */
 void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,
     int64_t left_ms, uint64_t now);
+/* Another round begins, because the line cannot be used (fault) or does not
+ * help now. doubt: a token of the line may still be granted; busy_until: until
+ * when the answers there prove that the lock is busy. */
 void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
     uint64_t busy_until, uint64_t now);
 

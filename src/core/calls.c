@@ -252,19 +252,19 @@ void life_line_up(struct life *l, struct line *line,
 void life_hinted(struct life *l, uint64_t now)
 {
     if (l->running && life_in_line(l))
-        line_hinted(l->vote.line, now);
+        line_told_first(l->vote.line, now);
 }
 
 void life_prompted(struct life *l, uint64_t now)
 {
     if (l->running && life_in_line(l))
-        line_prompted(l->vote.line, now);
+        line_told_unknown(l->vote.line, now);
 }
 
 void life_told(struct life *l, unsigned connection, uint64_t now)
 {
     if (l->running && life_in_line(l))
-        line_told(l->vote.line, connection, now);
+        line_told_granted(l->vote.line, connection, now);
 }
 
 void life_messages_changed(struct life *l, uint64_t now)

@@ -87,7 +87,7 @@ struct cancellation cancel_request(const struct cancelled *r)
     bool ended = r->stage == CANCEL_ENDED;
     struct cancellation c = {
         .ends_use = r->undo,
-        .nothing_sent =
+        .changed_nothing =
             !r->holds &&
             (r->stage == CANCEL_UNSENT ||
                 (ended && (r->never_sent || (r->undo && !r->unsure)))),
@@ -151,7 +151,7 @@ static bool can_kill(const struct cleanup *c, const char *run_id)
            strcmp(run_id, c->run_id) == 0 && guarded(GUARD_KILL);
 }
 
-unsigned cleanup_send(struct cleanup *c, const char *run_id, uint64_t now)
+unsigned cleanup_next(struct cleanup *c, const char *run_id, uint64_t now)
 {
     bool kill = can_kill(c, run_id);
     if (!must_stay(c, now)) {

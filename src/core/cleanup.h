@@ -2,10 +2,9 @@
 /*
  * Removes one token from one server when it is no longer wanted: after an
  * acquire that was cancelled, or a release without an answer. (After a BEGIN it
- * is not a compare-and-delete that is sent, but UNBEGIN, which does that and
- * records that nothing happened.) A sans-I/O
- * machine: its driver reports what happened; it says what to send now and when
- * to call again.
+ * sends UNBEGIN, which also records that nothing happened, and not a
+ * compare-and-delete.) It does no input or output: its driver reports what
+ * happened; it says what to send now and when to call again.
  *
  * Invariant: a cleanup is done only when its token cannot be at the server and
  * cannot appear there later. That is proved by a compare-and-delete which came
@@ -71,8 +70,8 @@ enum cleanup_cause {
 
 struct cancellation {
     enum cleanup_cause cause;
-    bool ends_use;     /* the use of the token: tell the known cleanup */
-    bool nothing_sent; /* it is certain that the request changed nothing */
+    bool ends_use;        /* the use of the token: tell the known cleanup */
+    bool changed_nothing; /* the request: that is certain */
 };
 
 /* Decides what cancelling r requires. */
@@ -121,7 +120,7 @@ void cleanup_start(struct cleanup *c, enum cleanup_cause cause, uint64_t ttl_ns,
  * run_id: of the server's process now, or "" if unknown. */
 #define CLEANUP_SEND_KILL 1U
 #define CLEANUP_SEND_DELETE 2U
-unsigned cleanup_send(struct cleanup *c, const char *run_id, uint64_t now);
+unsigned cleanup_next(struct cleanup *c, const char *run_id, uint64_t now);
 
 /* It could not be sent, or the compare-and-delete got no further than a
  * first step: it is tried again later. */

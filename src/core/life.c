@@ -71,7 +71,7 @@ static void finish(struct life *l, enum life_result result)
 /* The adoption has a quorum. Whatever would still delete the key of the token
  * is cancelled, but only once it is certain that this is possible at every
  * server: otherwise a token without a holder would stay until its TTL. */
-static bool claims(struct life *l, uint64_t now)
+static bool claim_if_won(struct life *l, uint64_t now)
 {
     if (!call_kinds[l->call].adopts || vote_verdict(&l->vote) != VERDICT_YES ||
         l->vote.round.deadline <= now || l->not_claimed || l->kept)
@@ -87,7 +87,7 @@ static bool claims(struct life *l, uint64_t now)
 
 /* The lock is taken: once after each round, the driver may choose to wait in
  * line. */
-static bool offers_line(struct life *l)
+static bool offer_line(struct life *l)
 {
     const struct acquire *a = &l->vote.acquire;
     if (!call_kinds[l->call].acquires || l->vote.line || l->cancelled ||
@@ -109,7 +109,7 @@ static bool step_call(struct life *l, uint64_t now)
     }
     switch (vote_step(&l->vote, now)) {
     case VOTE_OPEN:
-        return offers_line(l);
+        return offer_line(l);
     case VOTE_GOES_ON:
         if (l->cancelled) /* while the call waited for late servers */
             vote_cancel(&l->vote);
@@ -122,7 +122,7 @@ static bool step_call(struct life *l, uint64_t now)
     case VOTE_OVER:
         break;
     }
-    if (!claims(l, now))
+    if (!claim_if_won(l, now))
         finish(l, life_settle(l, now));
     return true;
 }
@@ -423,7 +423,7 @@ uint64_t life_connect_by(const struct life *l)
 bool life_grant_expired(const struct life *l, uint64_t now)
 {
     return call_kinds[l->call].relies && l->result == LIFE_OK &&
-           !lease_held(&l->lease, now) && guarded(GUARD_HAND_OVER);
+           !lease_held(&l->lease, now) && guarded(GUARD_RECHECK);
 }
 
 void life_drop_expired(struct life *l, uint64_t now)

@@ -50,7 +50,7 @@ enum life_event life_event(struct life *l);
 uint64_t life_wake(const struct life *l, enum life_track track);
 
 /* Fills in what ACTION_SEND sends, except the key, the token (INSPECT: none;
- * BREAK: the value to remove), the counter, and the channel of JOIN and STAY,
+ * BREAK: the value to remove), the counter, and the client of JOIN and STAY,
  * which are the driver's. */
 void life_verb(const struct life *l, enum life_track track, struct verb *verb);
 

@@ -23,9 +23,9 @@
  * scripts/wait.lua allows for it. */
 #define BEAT_PLACES 64
 #define BEAT_FAR_MS 5000
-/* How often, or up to half of that sooner, the first in line looks whether the
- * lock is free, and everybody who is not told: a holder may have died, or not
- * know about the line. */
+/* The first in line, and each waiter that no message can reach, asks whether
+ * the lock is free every 50 to 100 ms, at random: a holder may have died, or
+ * not know about the line. */
 #define LOOK (100 * NS_PER_MS)
 /* How often a key that never expires is looked into (see wire/exchange.c). */
 #define LOOK_INTO NS_PER_S
@@ -41,7 +41,7 @@ static uint32_t beat_ms(const struct line_terms *terms)
                                  : beat;
 }
 
-/* How long a time is where so many are ahead; most: how long at most. */
+/* ns, longer by 1/64 for each member ahead, but at most most. */
 static uint64_t stretched(uint64_t ns, unsigned ahead, uint64_t most)
 {
     uint64_t far = ns + ns * ahead / BEAT_PLACES;
@@ -221,7 +221,7 @@ static void take_message(struct line *l)
 /* ----------------------------------------------------------------- answers */
 
 /* The token waits in line. */
-static void waits(struct line *l, const struct outcome *o)
+static void take_wait(struct line *l, const struct outcome *o)
 {
     if (l->joins)
         l->joined_on = o->connection;
@@ -260,7 +260,7 @@ static void waits(struct line *l, const struct outcome *o)
         ask_now(l);
 }
 
-static void fails(struct line *l, enum fault fault, bool unsure)
+static void take_fault(struct line *l, enum fault fault, bool unsure)
 {
     l->fault = fault;
     if (l->joins) {
@@ -281,7 +281,7 @@ static void fails(struct line *l, enum fault fault, bool unsure)
 static void lost_place(struct line *l)
 {
     if (l->joins) { /* no answer to JOIN: joining again would never end */
-        fails(l, FAULT_NOT_REDIS, true);
+        take_fault(l, FAULT_NOT_REDIS, true);
         return;
     }
     l->fault = FAULT_NONE;
@@ -302,21 +302,21 @@ void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
         take_grant(l, o->sent_at);
         break;
     case OUTCOME_BUSY:
-        waits(l, o);
+        take_wait(l, o);
         break;
     case OUTCOME_NOT_MINE:
         lost_place(l);
         break;
     case OUTCOME_FAULT:
-        fails(l, o->fault, o->unsure);
+        take_fault(l, o->fault, o->unsure);
         break;
     default: /* not an answer to this verb: it may have been applied */
-        fails(l, FAULT_NOT_REDIS, true);
+        take_fault(l, FAULT_NOT_REDIS, true);
         break;
     }
 }
 
-void line_told(struct line *l, unsigned connection, uint64_t now)
+void line_told_granted(struct line *l, unsigned connection, uint64_t now)
 {
     bool same = !l->moved && connection == l->joined_on &&
                 l->terms.messages->number == l->subscription;
@@ -331,7 +331,7 @@ void line_told(struct line *l, unsigned connection, uint64_t now)
         take_message(l);
 }
 
-void line_hinted(struct line *l, uint64_t now)
+void line_told_first(struct line *l, uint64_t now)
 {
     l->now = later(l->now, now);
     if (l->verdict != LINE_OPEN || !l->in_line)
@@ -344,7 +344,7 @@ void line_hinted(struct line *l, uint64_t now)
     plan_stay(l);
 }
 
-void line_prompted(struct line *l, uint64_t now)
+void line_told_unknown(struct line *l, uint64_t now)
 {
     l->now = later(l->now, now);
     if (l->verdict == LINE_OPEN && l->in_line)

@@ -72,7 +72,7 @@ struct line {
     uint64_t deadline;   /* YES: of the lease */
     uint64_t sent_at;    /* of the last request that was answered */
     int64_t left_ms;     /* of the holder's TTL, as last answered */
-    uint64_t busy_until; /* by that: see witness.h */
+    uint64_t busy_until; /* how long left_ms proves "busy": see witness.h */
     enum fault fault;    /* of the last request, if it failed */
     bool has_waited;     /* a JOIN was answered with "it waits" */
     bool doubt; /* the server may grant, or has granted, a token that was given
@@ -121,17 +121,18 @@ enum line_verdict line_verdict(const struct line *l);
 
 /* A message has come: the lock was handed over to the present token.
  * connection: the number of the one to the server that is up; 0: none is. */
-void line_told(struct line *l, unsigned connection, uint64_t now);
+void line_told_granted(struct line *l, unsigned connection, uint64_t now);
 /* A message has come: the lock was released, but not handed over, and the
- * present token is the first in line. It asks in a while. */
-void line_hinted(struct line *l, uint64_t now);
-/* A message has come that is not understood. The token asks at once. */
-void line_prompted(struct line *l, uint64_t now);
+ * present token is the first in line. It asks (STAY) in 50 to 100 ms, so that
+ * programs outside the line have a chance before. */
+void line_told_first(struct line *l, uint64_t now);
+/* A message has come that is not understood. The token asks (STAY) at once. */
+void line_told_unknown(struct line *l, uint64_t now);
 /* The state of the messages has changed. */
 void line_messages_changed(struct line *l, uint64_t now);
 
-/* When the request was sent by which the token waits; sent_at: when the one
- * under way was. */
+/* When the last JOIN or STAY that was answered was sent; while JOIN itself is
+ * unanswered: sent_at, when that was sent. */
 static inline uint64_t line_asked_at(const struct line *l, uint64_t sent_at)
 {
     return l->joins ? sent_at : l->sent_at;

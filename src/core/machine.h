@@ -68,11 +68,12 @@ enum part {
     PARTS
 };
 
-/* What a machine notes of one server in the present round. A machine is given
+/* What a machine knows of one server in the present round. A machine is given
  * one for each server, in its driver's memory. */
 struct ballot {
     enum part part : 8; /* PART_IDLE in a round.h: to be asked at again_at */
-    enum part vote : 8; /* PHASE_ENDING: the part behind or before an ask */
+    enum part
+        vote : 8; /* PHASE_ENDING: what part becomes once its ask is taken */
     /* round.h */
     enum fault why : 8; /* of the last try */
     uint8_t tries;

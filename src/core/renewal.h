@@ -2,8 +2,8 @@
 /*
  * Keeps a held lease alive: extends it by the schedule, checks who holds the
  * name when a server says that the token is gone, and decides when and why the
- * lease is lost. A machine like the others (machine.h). NULL is a
- * renewal that is off: a lock that is not renewed has none.
+ * lease is lost. A machine like the others (machine.h). All functions accept
+ * NULL: a lock that is not renewed.
  *
  * Invariant: a renewal only moves the deadline of a lease that is held; a loss
  * is decided before the deadline, and once; after renewal_stop() nothing more

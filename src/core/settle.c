@@ -31,10 +31,10 @@ void life_end_removing_key(struct life *l, uint64_t now)
     l->clean_until = until;
 }
 
-/* The verdict ended the lease, but may not have arrived: the key may be there
- * yet. One that leaves the key for the minimum hold, or is about another one's
- * attempt, removes nothing. */
-static bool told_in_vain(const struct life *l, uint64_t now)
+/* TELL ended the lease, but may not have arrived: the key may still be there.
+ * A TELL that leaves the key for the minimum hold, or that is about the attempt
+ * of another token, removes nothing. */
+static bool tell_may_be_lost(const struct life *l, uint64_t now)
 {
     bool arrived = l->result == LIFE_OK || l->result == LIFE_LOST;
     return l->call == CALL_TELL && !arrived && l->ask_ms == 0 &&
@@ -43,7 +43,7 @@ static bool told_in_vain(const struct life *l, uint64_t now)
 
 void life_end_lease(struct life *l, uint64_t now)
 {
-    if (lease_state(&l->lease, now) == LEASE_NONE && !told_in_vain(l, now))
+    if (lease_state(&l->lease, now) == LEASE_NONE && !tell_may_be_lost(l, now))
         return;
     if (lease_min_left_ms(&l->lease, now) && !l->unseen)
         life_end_keeping_key(l, now);

@@ -9,9 +9,9 @@
  * lease, and returns the result. */
 enum life_result life_settle(struct life *l, uint64_t now);
 
-/* Ends a lease that was not released, or only by a verdict that may not have
- * arrived. Its key is removed in the background, unless the minimum hold is not
- * over. */
+/* Ends a lease that was not released; or whose release, together with the
+ * outcome of the work (TELL), may not have arrived. Its key is removed in the
+ * background, unless the minimum hold is not over. */
 void life_end_lease(struct life *l, uint64_t now);
 /* Ends the lease, and leaves the key to its TTL. */
 void life_end_keeping_key(struct life *l, uint64_t now);

@@ -16,7 +16,7 @@ struct peer {
 struct life_terms {
     unsigned servers;
     bool fenced;              /* acquires draw a fencing token */
-    bool renewed;             /* grants are; needs life.renewal */
+    bool renewed;             /* leases are; life.renewal is set then */
     const struct peer *peers; /* one a server, kept current by the driver */
     uint32_t ttl_ms, min_hold_ms, max_ttl_ms, drift_ppm;
     uint64_t max_hold_ns; /* NEVER: no limit */
@@ -67,7 +67,8 @@ enum call_late {
     LATE_ALL         /* its caller wants to know what they say */
 };
 
-/* How the kinds of calls differ; one row for each. */
+/* How the kinds of calls differ in the state machine; one row for each. Their
+ * functions are in lock/call_type.h. */
 struct call_kind {
     enum verb_kind verb : 8;
     bool acquires : 1;         /* it may begin a lease, and wait for that */

@@ -3,11 +3,13 @@
  * The vote of all servers on one call, from the first request to the verdict:
  * an acquire together with its wait in line and its fencing token, or a round
  * of any other verb. It puts the machines of acquire.h, line.h, fence.h and
- * round.h behind one interface; their headers say what each guarantees.
+ * round.h behind one interface; their headers say what each guarantees. Those
+ * of acquire.h and round.h count the majority.
  *
- * What else a grant needs by another verb is a condition: a row of the table in
- * vote.c. Once the lock is granted, by the servers or in line, its conditions
- * are worked off one after the other, with the same token.
+ * Some grants need a second verb before they count, BEGIN or RAISE: each is a
+ * condition, a row of the table in vote.c. Once the lock is granted, by the
+ * servers or in line, its conditions are met one after the other, with the same
+ * token.
  *
  * Invariant: an acquire ends with VERDICT_YES only when all its conditions are
  * met; else the grant is undone first.

@@ -10,7 +10,7 @@
 #include "lock/waiting.h"
 #include "wire/value.h"
 
-/* A server's part that needs memory and does not get it. */
+/* What counts as a server's answer if there was no memory to ask it. */
 static const struct outcome out_of_memory = {.kind = OUTCOME_FAULT,
     .fault = FAULT_SYSTEM,
     .left_ms = LEFT_UNKNOWN,
@@ -93,7 +93,7 @@ struct slice action_token(
 {
     static const struct slice none = {NULL, 0};
     if (track == TRACK_RENEWAL)
-        return verb_traits[kind].only_reads ? none : lock_token(lock);
+        return verb_traits[kind].touches_no_lock ? none : lock_token(lock);
     switch (call_kinds[lock->life.call].token) {
     case TOKEN_OF_LOCK:
         break;

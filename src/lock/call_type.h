@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds of calls on a lock, one row each, and what starts all of them in
- * both modes. Each kind is in a file of its own, with its public functions.
+ * The functions of each kind of call on a lock, one row each, and what starts
+ * all of them in both modes. core/state.h has what the state machine does. Each
+ * kind is in a file of its own, with its public functions.
  */
 #ifndef NXLOCK_LOCK_CALL_TYPE_H
 #define NXLOCK_LOCK_CALL_TYPE_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a lock keeps of a record between calls. */
+/* The record of work that must be done once: what a lock remembers of it
+ * between two calls. */
 #include "lock/once.h"
 
 #include <stdlib.h>

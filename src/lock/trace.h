@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts and traces decisions. All calls need the client's mutex.
+/* Statistics of calls, and the program's tracer, which is called at each
+ * decision. All calls need the client's mutex.
  *
  * Invariant: each decision is counted once. Without a tracer it costs an
  * addition and a comparison. */

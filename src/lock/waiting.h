@@ -9,13 +9,13 @@
 
 #include "lock/handle.h"
 
-/* What only a lock has that has waited. */
+/* A lock that has waited in line has this too. */
 struct waiting {
     struct line line;
     struct channel *channel;   /* of its name; NULL: it is never told */
     struct list node;          /* in channel->waiting while it is in line */
     struct index_entry joined; /* from its first JOIN, by its token */
-    struct slice client;       /* with which its token joined */
+    struct slice client;       /* the client's word in its member of the line */
     unsigned tested_with;      /* the second connection that is being tested */
     struct nxl_lock *lock;
 };

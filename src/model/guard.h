@@ -12,7 +12,7 @@
 enum guard {
     GUARD_DRIFT,     /* the deadline precedes the server's, by the drift */
     GUARD_SEND_TIME, /* a lease counts from before its request was sent */
-    GUARD_HAND_OVER, /* the clock is read again before a grant is returned */
+    GUARD_RECHECK,   /* the clock is read again before a grant is returned */
     GUARD_LAPSED,    /* a lease past its deadline is not extended */
     GUARD_EXPIRED,   /* the key of an expired lease is left alone */
     GUARD_LOSS,     /* a lease that cannot be renewed is lost by its deadline */

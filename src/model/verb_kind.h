@@ -97,10 +97,10 @@ struct verb_traits {
     bool begins_work : 1;   /* it grants, and records that work has begun */
     bool uses_record : 1;   /* .once is used */
     bool has_leaves : 1;    /* its answer, in any form, is stored in .leaves */
-    bool only_reads : 1;    /* nothing that a lock relies on is changed */
-    bool tells_left : 1;    /* .want_left is used */
-    bool hands_over : 1;    /* it gives the lock up: .gap_ms, .followed */
-    bool shortens_ttl : 1;  /* impossible where the value contains the end */
+    bool touches_no_lock : 1; /* it changes nothing that a lock relies on */
+    bool tells_left : 1;      /* .want_left is used */
+    bool hands_over : 1;      /* it gives the lock up: .gap_ms, .followed */
+    bool shortens_ttl : 1;    /* impossible where the value contains the end */
     /* An error about the key's type answers that it does not hold the token.
      * Not where it may mean another key (the line, the record), or the token
      * may get the lock later, in line. */
@@ -129,14 +129,14 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .type_error_is_no = true},
     [VERB_INSPECT] = {.cached = CACHED_INSPECT,
         .mine = MINE_IF_VOTING,
-        .only_reads = true,
+        .touches_no_lock = true,
         .type_error_is_no = true},
     [VERB_CAP_TTL] = {.cached = CACHED_CAP_TTL,
         .mine = MINE_ANYWHERE,
         .shortens_ttl = true,
         .type_error_is_no = true},
     [VERB_RAISE] = {.type_error_is_no = true},
-    [VERB_QUERY] = {.has_leaves = true, .only_reads = true},
+    [VERB_QUERY] = {.has_leaves = true, .touches_no_lock = true},
     [VERB_JOIN] = {.residue = RESIDUE_LATE_KEY,
         .undo = VERB_RELEASE,
         .may_grant = true,
@@ -153,7 +153,9 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .begins_work = true,
         .uses_record = true,
         .has_leaves = true},
-    [VERB_LOOK] = {.uses_record = true, .has_leaves = true, .only_reads = true},
+    [VERB_LOOK] = {.uses_record = true,
+        .has_leaves = true,
+        .touches_no_lock = true},
     [VERB_TELL] = {.mine = MINE_ANYWHERE,
         .use = USE_ENDS_UNLESS_CLEAR,
         .uses_record = true,

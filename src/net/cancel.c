@@ -28,7 +28,8 @@ static void add_cleaner(struct server *s, struct cleaner *k,
     s->due_known = false;
 }
 
-/* A token that has no room in it is no lock's: nothing is cleaned up. */
+/* A token that is too long for a cleaner is no lock's: nothing is cleaned up.
+ */
 static struct cleaner *take_spare(struct request *r, struct slice token)
 {
     struct cleaner *k = r->spare;
@@ -66,7 +67,7 @@ static struct cleaner *begin_cleanup(
     exchange_inherit(&k->exchange, &r->exchange);
     add_cleaner(s, k, cause, verb, now);
     if (in_use)
-        cleaner_link(k, &r->late);
+        cleaner_link(k, &r->stray_cleaner);
     return k;
 }
 
@@ -82,7 +83,7 @@ static struct cancelled describe(
         .compares = exchange_compares(&r->exchange),
         .never_sent = r->sent_at == 0,
         .unsure = r->unsure,
-        .known = r->late ? &r->late->cleanup : NULL,
+        .known = r->stray_cleaner ? &r->stray_cleaner->cleanup : NULL,
     };
 }
 
@@ -99,9 +100,10 @@ void request_lost(
  * delete. */
 static struct cleanup *known_of(const struct request *r, struct slice token)
 {
-    bool known = r->late && exchange_may_undo(&r->late->exchange) &&
-                 slice_equal(r->late->verb.token, token);
-    return known ? &r->late->cleanup : NULL;
+    bool known = r->stray_cleaner &&
+                 exchange_may_undo(&r->stray_cleaner->exchange) &&
+                 slice_equal(r->stray_cleaner->verb.token, token);
+    return known ? &r->stray_cleaner->cleanup : NULL;
 }
 
 static void end_use(struct server *s, struct request *r, struct slice token,
@@ -128,7 +130,7 @@ void request_released(struct server *s, struct request *r, uint64_t now)
 static enum slot_kind kind_when_dropped(const struct request *r)
 {
     const struct verb_traits *verb = &verb_traits[r->exchange.verb->kind];
-    if (!verb->only_reads)
+    if (!verb->touches_no_lock)
         return SLOT_CANCELLED;
     return verb->has_leaves ? SLOT_CANCELLED_QUERY : SLOT_CANCELLED_READ;
 }
@@ -155,7 +157,7 @@ static void leave_slots(struct server *s, struct request *r, size_t index,
     int place, struct cleaner *k, enum cleanup_cause cause)
 {
     if (k && cause == CLEANUP_RELEASE_SENT) {
-        exchange_hand_over(&r->exchange, &k->exchange, &k->verb);
+        exchange_move(&r->exchange, &k->exchange, &k->verb);
         drop_slots(s, r, index, k, 0, SLOT_DELETE);
     } else {
         drop_slots(s, r, index, cause == CLEANUP_TOKEN ? NULL : k,
@@ -197,7 +199,7 @@ static bool cancel_formatted(
     if (k && verb_may_grant(what.verb) && k->cleanup.state == CLEANUP_DUE &&
         !s->dialect.in_transaction)
         cleaner_send(k, &s->conn, &s->dialect, &s->facts, now);
-    return c.nothing_sent;
+    return c.changed_nothing;
 }
 
 bool server_cancel(struct request *r, bool undo, uint64_t now)
@@ -218,7 +220,7 @@ bool server_cancel(struct request *r, bool undo, uint64_t now)
     begin_cleanup(s, r, c.cause, now);
     if (c.ends_use)
         end_use(s, r, verb->token, verb->not_after, now);
-    return c.nothing_sent;
+    return c.changed_nothing;
 }
 
 static void clean_up(struct request *r, const struct verb *of, uint64_t now)
@@ -294,7 +296,7 @@ void server_adopt(
         if (cleanup_over(&k->cleanup))
             cleaner_free(k);
         else
-            cleaner_link(k, &r->late);
+            cleaner_link(k, &r->stray_cleaner);
     }
 }
 

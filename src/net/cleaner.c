@@ -144,7 +144,7 @@ static bool format(struct cleaner *k, unsigned what, struct conn *c,
 bool cleaner_send(struct cleaner *k, struct conn *c, struct dialect *dialect,
     const struct facts *facts, uint64_t now)
 {
-    unsigned what = cleanup_send(&k->cleanup, facts->run_id, now);
+    unsigned what = cleanup_next(&k->cleanup, facts->run_id, now);
     if (!what)
         return true;
     if (!format(k, what, c, dialect, now)) {

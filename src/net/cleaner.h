@@ -21,8 +21,8 @@ struct cleaner {
     struct list node; /* in the server's cleaners */
     struct list due;  /* and in those of them that are CLEANUP_DUE */
     struct cleanup cleanup;
-    /* The request's pointer to this cleaner (request.late), which is reset when
-     * the cleaner is freed; NULL: there is none. */
+    /* The request's pointer to this cleaner (request.stray_cleaner), which is
+     * reset when the cleaner is freed; NULL: there is none. */
     struct cleaner **link;
     struct exchange exchange; /* of the compare-and-delete that was sent */
     struct verb verb; /* RELEASE, or after a BEGIN UNBEGIN; its key and token

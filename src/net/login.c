@@ -101,7 +101,7 @@ void login_close_in_child(struct login *l)
         close(l->job->job.fd);
 }
 
-bool login_is_sent(const struct login *l)
+bool login_is_needed(const struct login *l)
 {
     const struct login_settings *set = l->settings;
     return set->password || set->password_file || set->source.ask;
@@ -266,7 +266,7 @@ enum login_state login_start(struct login *l, const struct secrets *secrets,
 {
     const struct login_settings *set = l->settings;
 
-    if (set->password || !login_is_sent(l))
+    if (set->password || !login_is_needed(l))
         return LOGIN_READY;
     return set->password_file ? read_file(l, now, error)
                               : ask(l, secrets, now, error);
@@ -288,7 +288,7 @@ void login_cancel(struct login *l)
 
 bool login_refused(struct login *l, uint64_t now)
 {
-    bool again = login_is_sent(l) && is_owned(l) && !l->second;
+    bool again = login_is_needed(l) && is_owned(l) && !l->second;
 
     l->refused_until = again ? deadline_after(now, RESULT_LASTS) : 0;
     l->second = false;

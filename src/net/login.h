@@ -41,8 +41,8 @@ void login_free(struct login *l);
 /* In a fork()ed child: only closes the descriptor. */
 void login_close_in_child(struct login *l);
 
-/* Is there a password, or a source of one? */
-bool login_is_sent(const struct login *l);
+/* Is there a password, or a source of one, so that AUTH has to be sent? */
+bool login_is_needed(const struct login *l);
 
 /* Fetches the credentials for a connection. WAIT: call login_step() when the
  * poller reports its source. FAILED: *error says why, with secrets hidden; if

@@ -41,18 +41,19 @@ void request_free(struct request *r)
         cleaner_free(pop_spare(r->server));
     r->prepared = false;
     exchange_free(&r->exchange);
-    if (r->late)
-        r->late->link = NULL;
-    r->late = NULL;
+    if (r->stray_cleaner)
+        r->stray_cleaner->link = NULL;
+    r->stray_cleaner = NULL;
 }
 
 void request_submit(
     struct request *r, const struct verb *verb, struct command_cache *kept)
 {
     struct server *s = r->server;
-    if (verb_acquires(verb->kind) && r->late) { /* of an earlier token */
-        r->late->link = NULL;
-        r->late = NULL;
+    if (verb_acquires(verb->kind) &&
+        r->stray_cleaner) { /* of an earlier token */
+        r->stray_cleaner->link = NULL;
+        r->stray_cleaner = NULL;
     }
     exchange_restart(&r->exchange, verb, kept);
     r->sent_at = 0;

@@ -47,7 +47,7 @@ struct request {
     struct cleaner *spare; /* owned; for a cleanup of this request */
     /* Not owned: the cleaner of its last acquire, which is unanswered and may
      * be applied later. See core/cleanup.h, "in use". NULL: none */
-    struct cleaner *late;
+    struct cleaner *stray_cleaner;
     void *owner; /* the driver's */
 };
 
@@ -84,17 +84,18 @@ struct server {
     /* When the dialling must be done. The handshake of Redis that follows may
      * take longer: it ends as any unanswered command, see SERVER_STALE_MS. */
     uint64_t connect_end;
-    bool trying;        /* the attempt goes on, though connections have ended */
-    uint64_t tried_at;  /* when the first of its connections was begun */
-    uint64_t heard_at;  /* last reply */
-    uint64_t looked_at; /* last check of a silent connection */
+    bool trying; /* an attempt to connect goes on, perhaps at another address */
+    uint64_t tried_at;    /* when the first of its connections was begun */
+    uint64_t heard_at;    /* last reply */
+    uint64_t looked_at;   /* last check of a silent connection */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
     unsigned given_up;    /* cleanups that proved nothing before they expired */
     bool logged_in;   /* of this connection or the last: AUTH was accepted if it
                        * was sent, and the server demands none */
     bool good;        /* a command was answered on this connection */
-    enum fault ended; /* why the stream ended, after what the reader has */
+    enum fault ended; /* why the stream ended; replies that the reader has come
+                         first */
     bool elsewhere;   /* not the primary: reconnect before a request */
     struct text why;  /* of the last failure */
     struct text words;    /* of the last completion */

@@ -44,7 +44,7 @@ static void script_args(struct args *a, const struct command_form *form,
     const struct script *script = &scripts[form->script];
 
     if (form->script == SCRIPT_EXTEND && !guarded(GUARD_SHORTEN))
-        script = &scripts[SCRIPT_KEEP];
+        script = &scripts[SCRIPT_CAP_TTL];
     a->count = 0;
     args_push_script(a, script, whole, "1");
     args_push(a, verb->key);

@@ -36,7 +36,7 @@ static inline struct cached_command **command_cached(
 }
 
 /* How a verb is sent as one command: by SET key token NX PX ttl, or by a script
- * of the lock's key and, as arguments, of the token and the TTL as far as the
+ * whose key is the lock's, and whose arguments are the token and the TTL if the
  * form has them. */
 struct command_form {
     bool is_set;
@@ -60,7 +60,7 @@ bool command_verb(struct buf *out, const struct command_form *form,
 bool command_verb_eval(
     struct buf *out, const struct command_form *form, const struct verb *verb);
 
-/* RELEASE of a token that may be in line (verb.channel), or of a key with a
+/* RELEASE of a token that may be in line (verb.client), or of a key with a
  * hash tag, or by another hand-over than usual (how, see release.lua); JOIN
  * and STAY. whole: EVAL with the script's text, otherwise EVALSHA. */
 bool command_release(struct buf *out, const struct command_form *form,

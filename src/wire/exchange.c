@@ -71,7 +71,7 @@ void exchange_inherit(struct exchange *x, const struct exchange *from)
     x->written = from->written;
 }
 
-void exchange_hand_over(
+void exchange_move(
     struct exchange *from, struct exchange *x, const struct verb *verb)
 {
     exchange_begin(x, verb, NULL);

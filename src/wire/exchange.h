@@ -36,7 +36,7 @@ void exchange_inherit(struct exchange *x, const struct exchange *from);
 /* Moves an exchange in progress from one object to another: x continues with
  * verb, a copy of the same verb, without cached commands. Replies go to x from
  * now on. */
-void exchange_hand_over(
+void exchange_move(
     struct exchange *from, struct exchange *x, const struct verb *verb);
 
 /* May its current step be sent on this connection now? False if another

@@ -31,8 +31,8 @@ static const struct strategy release_by_script = {.name = "scripts",
     .encode = scripted_encode,
     .reply = scripted_released};
 
-static const struct strategy keep_by_script = {.name = "scripts",
-    .form = {.script = SCRIPT_KEEP, .token = 4, .ttl = true},
+static const struct strategy cap_ttl_by_script = {.name = "scripts",
+    .form = {.script = SCRIPT_CAP_TTL, .token = 4, .ttl = true},
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
     .reply = scripted_capped};
@@ -64,12 +64,13 @@ static const struct strategy *const release[] = {&release_by_script,
     &under_watch, &timestamps_change, &timestamps_change_unwatched};
 static const struct strategy *const inspect[] = {
     &inspect_by_script, &getrange, &timestamps_inspect};
-/* For a release before min_hold_ms. Not with ttl_is_in_value: the end in such a
- * value cannot be moved to an earlier time. */
-static const struct strategy *const keep[] = {&keep_by_script, &under_watch};
+/* CAP_TTL, for a release before min_hold_ms. Not with ttl_is_in_value: the end
+ * in such a value cannot be moved to an earlier time. */
+static const struct strategy *const cap_ttl[] = {
+    &cap_ttl_by_script, &under_watch};
 
 static const struct strategy *const raise_only[] = {&fenced_strategy};
-static const struct strategy *const query_only[] = {&asked_strategy};
+static const struct strategy *const query_only[] = {&query_strategy};
 static const struct strategy *const line_only[] = {&line_strategy};
 static const struct strategy *const subscribe_only[] = {&subscribed_strategy};
 static const struct strategy *const begin_only[] = {&once_begin};
@@ -103,7 +104,7 @@ static const struct ways {
     [VERB_RELEASE] = {WAYS(release, 2, 3), .value = VALUE_OF_EITHER_FORM,
         .vital = true},
     [VERB_INSPECT] = {WAYS(inspect, 2, 3)},
-    [VERB_CAP_TTL] = {WAYS(keep, 2, 2)},
+    [VERB_CAP_TTL] = {WAYS(cap_ttl, 2, 2)},
     [VERB_RAISE] = {WAYS(raise_only, 1, 1)},
     [VERB_QUERY] = {WAYS(query_only, 1, 1)},
     [VERB_JOIN] = {WAYS(line_only, 1, 1)},

@@ -236,8 +236,8 @@ extern const struct strategy line_strategy;
 /* once.c: BEGIN and LOOK, TELL, UNBEGIN, FORGET */
 extern const struct strategy once_begin, once_tell, once_unbegin, once_forget;
 
-/* asked.c: the read-only command of a query */
-extern const struct strategy asked_strategy;
+/* query.c: the command of a query */
+extern const struct strategy query_strategy;
 
 /* subscribed.c: listening to a channel */
 extern const struct strategy subscribed_strategy;

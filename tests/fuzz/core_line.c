@@ -204,7 +204,7 @@ static void tell(struct game *g)
         t->granted = same;
     else if (counts)
         t->told = true;
-    line_told(&g->l, connection, g->s->now);
+    line_told_granted(&g->l, connection, g->s->now);
     if (counts && t->granted)
         check_grant(g);
     else if (counts) /* then an answer decides */

@@ -73,10 +73,10 @@ static bool stale_grant_is_handed_over(void)
     return event.result == NXL_OK;
 }
 
-static void test_hand_over(void **state)
+static void test_recheck(void **state)
 {
     (void)state;
-    assert_needed(HAND_OVER,
+    assert_needed(RECHECK,
         "a grant is handed over when another one holds the lock",
         stale_grant_is_handed_over);
 }
@@ -140,7 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         guard_test(test_send_time),
-        guard_test(test_hand_over),
+        guard_test(test_recheck),
         guard_test(test_lapsed),
         guard_test(test_expired),
     };

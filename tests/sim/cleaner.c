@@ -83,7 +83,7 @@ bool cleaners_owe(const struct link *l, const struct request *r)
 
 void cleaner_send(struct world *w, struct link *l, struct cleaner *k)
 {
-    unsigned what = cleanup_send(&k->cleanup, l->run_id, w->now);
+    unsigned what = cleanup_next(&k->cleanup, l->run_id, w->now);
     if (what & CLEANUP_SEND_KILL) {
         struct message kill = {
             .kind = MESSAGE_KILL, .number = (uint64_t)k->cleanup.client_id};

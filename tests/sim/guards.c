@@ -19,7 +19,7 @@ static const struct {
         "the deadline precedes the server's, by the drift"},
     {"send-time", &guard_off[GUARD_SEND_TIME],
         "a lease counts from before its request was sent"},
-    {"hand-over", &guard_off[GUARD_HAND_OVER],
+    {"recheck", &guard_off[GUARD_RECHECK],
         "the clock is read again before a grant is returned"},
     {"lapsed", &guard_off[GUARD_LAPSED],
         "a lease past its deadline is not extended"},

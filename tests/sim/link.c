@@ -164,7 +164,7 @@ static bool cancel_sent(
     drop_slot(l, slot_of(l, r), c.cause, k);
     if (k && k->cleanup.state == CLEANUP_DUE)
         cleaner_send(w, l, k);
-    return c.nothing_sent;
+    return c.changed_nothing;
 }
 
 bool request_abandon(struct world *w, struct request *r, bool undo)
@@ -182,7 +182,7 @@ bool request_abandon(struct world *w, struct request *r, bool undo)
     cleaner_begin(w, l, &r->message, c.cause);
     if (c.ends_use)
         link_end_use(w, l, &r->message);
-    return c.nothing_sent;
+    return c.changed_nothing;
 }
 
 /* ------------------------------------------------------------------- ends */

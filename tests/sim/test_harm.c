@@ -79,7 +79,7 @@ static void assert_harm(
 static void test_two_holders(void **state)
 {
     (void)state;
-    static const char *const guards[] = {"drift", "hand-over", "restarts",
+    static const char *const guards[] = {"drift", "recheck", "restarts",
         "compare", "continuity", "shorten", "expired"};
     for (unsigned i = 0; i < sizeof(guards) / sizeof(*guards); i++) {
         assert_harm(guards[i], 1, I1);

@@ -171,7 +171,7 @@ static inline void line_step(const char *word)
     else if (!strncmp(word, "conn", 4)) /* to the server; 0: none is up */
         connection = (unsigned)(word[4] - '0');
     else if (!strcmp(word, "told"))
-        line_told(&line, connection, now);
+        line_told_granted(&line, connection, now);
     else if (!strcmp(word, "tick"))
         line_tick(&line, now);
     else if (!strcmp(word, "wake") || !strcmp(word, "silence"))

@@ -42,7 +42,7 @@ static void what_a_cancelled_request_leaves(void **state)
     static const struct {
         struct cancelled request;
         enum cleanup_cause cause;
-        bool nothing_sent;
+        bool changed_nothing;
     } rows[] = {
 #define ACQUIRE .verb = VERB_ACQUIRE
 #define RELEASE .verb = VERB_RELEASE
@@ -95,13 +95,13 @@ static void what_a_cancelled_request_leaves(void **state)
         struct cancelled r = rows[i].request;
         struct cancellation left = cancel_request(&r);
         assert_int_equal(left.cause, rows[i].cause);
-        assert_int_equal(left.nothing_sent, rows[i].nothing_sent);
+        assert_int_equal(left.changed_nothing, rows[i].changed_nothing);
         assert_int_equal(left.ends_use, r.undo);
         if (r.verb == VERB_ACQUIRE) {
             r.verb = VERB_JOIN;
             left = cancel_request(&r);
             assert_int_equal(left.cause, rows[i].cause);
-            assert_int_equal(left.nothing_sent, rows[i].nothing_sent);
+            assert_int_equal(left.changed_nothing, rows[i].changed_nothing);
         }
         r.never_undo = true;
         assert_int_equal(cancel_request(&r).cause, CLEANUP_NONE);
@@ -137,7 +137,7 @@ static void a_known_cleanup_is_enough_if_it_deletes(void **state)
     assert_int_equal(cancel_request(&r).cause, CLEANUP_TOKEN);
     lose(T0);
     assert_int_equal(cancel_request(&r).cause, CLEANUP_NONE);
-    assert_false(cancel_request(&r).nothing_sent);
+    assert_false(cancel_request(&r).changed_nothing);
 }
 
 /* -------------------------------------------------- by cause, event and time
@@ -149,7 +149,7 @@ static void happens(enum event event, uint64_t now)
 {
     switch (event) {
     case SENT:
-        cleanup_send(&c, RUN_A, now);
+        cleanup_next(&c, RUN_A, now);
         break;
     case NOT_MINE:
         deleted(OUTCOME_NOT_MINE, now);
@@ -248,14 +248,14 @@ static void elsewhere_only_a_deletion_is_proof(void **state)
     begin(CLEANUP_ACQUIRE_SENT);
     lose(T0);
     for (; now + interval < T0 + TTL; interval *= 2) {
-        assert_int_equal(cleanup_send(&c, RUN_B, now), DELETE);
+        assert_int_equal(cleanup_next(&c, RUN_B, now), DELETE);
         deleted(OUTCOME_NOT_MINE, now);
         assert_int_equal(c.state, CLEANUP_DUE);
         interval = earlier(interval, NS_PER_S);
         assert_int_equal(c.next_try, now + interval);
         now = c.next_try;
     }
-    assert_int_equal(cleanup_send(&c, "", now), DELETE);
+    assert_int_equal(cleanup_next(&c, "", now), DELETE);
     deleted(OUTCOME_MINE, now);
     assert_int_equal(c.state, CLEANUP_DONE);
 }
@@ -268,7 +268,7 @@ static void in_line_only_a_deletion_is_proof(void **state)
     uint64_t now = T0;
     begin(CLEANUP_TOKEN);
     while (now < T0 + TTL) {
-        assert_int_equal(cleanup_send(&c, RUN_A, now), DELETE);
+        assert_int_equal(cleanup_next(&c, RUN_A, now), DELETE);
         cleanup_delete_answered(&c, &in_line, now);
         if (c.state == CLEANUP_DONE)
             break;
@@ -277,7 +277,7 @@ static void in_line_only_a_deletion_is_proof(void **state)
     }
     assert_true(now + NS_PER_S >= T0 + TTL);
     begin(CLEANUP_ACQUIRE_SENT);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), DELETE);
     cleanup_delete_answered(&c, &in_line, T0);
     assert_int_equal(c.state, CLEANUP_DUE);
     assert_int_equal(c.until, T0 + TTL);
@@ -289,23 +289,23 @@ static void kill_only_where_it_ends_the_old_connection(void **state)
 {
     (void)state;
     begin(CLEANUP_ACQUIRE_SENT);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), DELETE); /* by order */
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), DELETE); /* by order */
     lose(T0);
     assert_int_equal(c.client_id, 7);
-    assert_int_equal(cleanup_send(&c, RUN_B, T0), DELETE);
-    assert_int_equal(cleanup_send(&c, "", T0), DELETE);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), KILL | DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_B, T0), DELETE);
+    assert_int_equal(cleanup_next(&c, "", T0), DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), KILL | DELETE);
     cleanup_kill_answered(&c, false, T0); /* refused: once more */
     deleted(OUTCOME_NOT_MINE, T0);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), KILL | DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), KILL | DELETE);
     cleanup_kill_answered(&c, true, T0);
     cleanup_connection_lost(&c, 9, RUN_A, T0); /* the acquire was on 7 */
     assert_int_equal(c.client_id, 7);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), DELETE);
 
     begin(CLEANUP_ACQUIRE_SENT);
     cleanup_connection_lost(&c, 0, RUN_A, T0); /* its id was not known */
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), DELETE);
 }
 
 /* In use it only ends the connection, or waits without waking anybody. */
@@ -314,20 +314,20 @@ static void in_use_nothing_is_deleted(void **state)
     (void)state;
     begin(CLEANUP_ACQUIRE_LOST);
     lose(T0);
-    assert_int_equal(cleanup_send(&c, RUN_B, T0), 0);
+    assert_int_equal(cleanup_next(&c, RUN_B, T0), 0);
     assert_int_equal(c.state, CLEANUP_DUE);
     assert_int_equal(c.next_try, NEVER);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), KILL);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), KILL);
     cleanup_kill_answered(&c, false, T0);
     assert_int_equal(c.state, CLEANUP_DUE);
     assert_int_equal(c.next_try, NEVER);
     cleanup_not_in_use(&c, T0 + 10, T0 + 5);
     assert_int_equal(c.next_try, T0 + 5);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0 + 5), KILL | DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0 + 5), KILL | DELETE);
     cleanup_kill_answered(&c, false, T0 + 6);
     deleted(OUTCOME_NOT_MINE, T0 + 6);
     /* From not_after on an heir may rely on the token. */
-    assert_int_equal(cleanup_send(&c, RUN_A, T0 + 10), KILL);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0 + 10), KILL);
     cleanup_kill_answered(&c, true, T0 + 11);
     assert_int_equal(c.state, CLEANUP_DONE);
 }
@@ -337,12 +337,12 @@ static void no_longer_in_use_while_it_kills(void **state)
     (void)state;
     begin(CLEANUP_ACQUIRE_LOST);
     lose(T0);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), KILL);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), KILL);
     cleanup_not_in_use(&c, 0, T0 + 1);
     cleanup_kill_answered(&c, true, T0 + 2);
     assert_int_equal(c.state, CLEANUP_DUE);
     assert_int_equal(c.next_try, T0 + 2);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0 + 2), DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0 + 2), DELETE);
 }
 
 static void a_release_ends_at_its_limit(void **state)
@@ -350,7 +350,7 @@ static void a_release_ends_at_its_limit(void **state)
     (void)state;
     cleanup_start(&c, CLEANUP_TOKEN, TTL, T0 + 10, T0);
     assert_int_equal(c.until, T0 + 10);
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), DELETE);
     assert_false(cleanup_too_late(&c, T0 + 9));
     assert_true(cleanup_too_late(&c, T0 + 10));
     cleanup_withdrawn(&c, T0 + 10); /* it was still in the buffer */
@@ -366,7 +366,7 @@ static void withdrawn_behind_a_kill(void **state)
     begin(CLEANUP_ACQUIRE_SENT);
     lose(T0);
     c.not_after = T0 + 5;
-    assert_int_equal(cleanup_send(&c, RUN_A, T0), KILL | DELETE);
+    assert_int_equal(cleanup_next(&c, RUN_A, T0), KILL | DELETE);
     cleanup_withdrawn(&c, T0 + 5);
     assert_int_equal(c.state, CLEANUP_KILLING);
     cleanup_kill_answered(&c, true, T0 + 6);
@@ -382,7 +382,7 @@ static void lost_again_and_again_it_grows_rare(void **state)
     lose(T0);
     assert_int_equal(c.next_try, T0);
     for (int i = 0; i < 8; i++) {
-        cleanup_send(&c, RUN_A, now);
+        cleanup_next(&c, RUN_A, now);
         lose(now); /* the kill's reply */
         lose(now); /* the deletion's */
         assert_int_equal(c.next_try, now + interval);

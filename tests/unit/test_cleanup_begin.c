@@ -22,7 +22,7 @@ static void as_an_acquire(void **state)
         r.verb = VERB_BEGIN;
         struct cancellation begin = cancel_request(&r);
         assert_int_equal(begin.cause, acquire.cause);
-        assert_int_equal(begin.nothing_sent, acquire.nothing_sent);
+        assert_int_equal(begin.changed_nothing, acquire.changed_nothing);
         assert_int_equal(begin.ends_use, acquire.ends_use);
     }
 }
@@ -44,7 +44,7 @@ static void what_a_line_has_brought_is_given_back(void **state)
         struct cancellation left = cancel_request(&r);
         assert_int_equal(left.cause,
             r.stage == CANCEL_SENT ? CLEANUP_ACQUIRE_SENT : CLEANUP_TOKEN);
-        assert_false(left.nothing_sent);
+        assert_false(left.changed_nothing);
     }
 }
 

@@ -85,7 +85,7 @@ static void a_senseless_reply_is_the_last(void **state)
     assert_ptr_equal(rig_turn(), &rig.request[2]);
     rig_assert_fault(FAULT_NOT_REDIS, true, "");
     assert_int_equal(rig.s.state, SERVER_DOWN);
-    assert_int_equal(rig.request[1].late->cleanup.client_id, 7);
+    assert_int_equal(rig.request[1].stray_cleaner->cleanup.client_id, 7);
 }
 
 /* Those under way first, in their order, then what is submitted later. */

@@ -114,11 +114,11 @@ static void a_release(void **state)
 static void what_is_kept(void **state)
 {
     static const struct row rows[] = {
-        {'k', 0, "> EVALSHA sha:keep 1 k T 1000\n:1", "mine"},
-        {'k', 0, "> EVALSHA sha:keep 1 k T 1000\n:0", "not mine"},
+        {'k', 0, "> EVALSHA sha:cap_ttl 1 k T 1000\n:1", "mine"},
+        {'k', 0, "> EVALSHA sha:cap_ttl 1 k T 1000\n:0", "not mine"},
         {'k', 0,
-            "> EVALSHA sha:keep 1 k T 1000\n-NOSCRIPT No matching script\n"
-            "> EVAL text:keep 1 k T 1000\n:1",
+            "> EVALSHA sha:cap_ttl 1 k T 1000\n-NOSCRIPT No matching script\n"
+            "> EVAL text:cap_ttl 1 k T 1000\n:1",
             "mine"},
     };
 

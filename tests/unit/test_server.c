@@ -239,9 +239,10 @@ static void lost_with_commands_under_way(void **state)
     rig_assert_fault(FAULT_UNREACHABLE, true, "");
     assert_int_equal(rig.last.outcome.sent_at, rig.now);
     assert_null(rig_turn());
-    assert_non_null(rig.request[0].late);
-    assert_int_equal(rig.request[0].late->cleanup.client_id, 7);
-    assert_string_equal(rig.request[0].late->cleanup.run_id, RIG_RUN_ID);
+    assert_non_null(rig.request[0].stray_cleaner);
+    assert_int_equal(rig.request[0].stray_cleaner->cleanup.client_id, 7);
+    assert_string_equal(
+        rig.request[0].stray_cleaner->cleanup.run_id, RIG_RUN_ID);
 }
 
 static void what_came_before_the_end_counts(void **state)

@@ -259,7 +259,7 @@ static void refused_in_every_way(void **state)
             "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
             "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n:1",
             "seen 'other' 5"},
-        {'k', 0, "> EVALSHA sha:keep 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5,
+        {'k', 0, "> EVALSHA sha:cap_ttl 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5,
             "no permission: NOPERM first"},
     };
 

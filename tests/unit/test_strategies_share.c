@@ -214,7 +214,7 @@ static void another_one_takes_over(void **state)
     /* The answer to what the first one has sent. */
     begin('r', 0);
     play(BY_HASH, NULL);
-    exchange_hand_over(&x, &y, &copy);
+    exchange_move(&x, &y, &copy);
     wipe_first();
     assert_int_equal(y.due, 1);
     assert_true(exchange_compares(&y));
@@ -224,7 +224,7 @@ static void another_one_takes_over(void **state)
     /* It goes on where the first one was, and remembers what it learns. */
     begin('r', 0);
     play(BY_HASH, NULL);
-    exchange_hand_over(&x, &y, &copy);
+    exchange_move(&x, &y, &copy);
     wipe_first();
     memset(&verb, 'z', sizeof(verb));
     assert_int_equal(answer_to(&y, "-NOSCRIPT x"), EXCHANGE_AGAIN);
@@ -241,21 +241,21 @@ static void another_one_takes_over(void **state)
     /* The text has gone already: it is not asked for again. */
     begin('r', 0);
     play(BY_HASH "-NOSCRIPT x\n> EVAL text:release 1 k T", NULL);
-    exchange_hand_over(&x, &y, &copy);
+    exchange_move(&x, &y, &copy);
     assert_int_equal(answer_to(&y, "-NOSCRIPT x"), EXCHANGE_DONE);
     assert_string_equal(outcome_of(&y), "retry: NOSCRIPT x");
 
     /* On another way; and then on another connection. */
     begin('r', 0);
     play(BY_HASH NOPERM WATCH, NULL);
-    exchange_hand_over(&x, &y, &copy);
+    exchange_move(&x, &y, &copy);
     for (int i = 0; i < 4; i++)
         assert_int_equal(answer_to(&y, "-READONLY x"), EXCHANGE_WAIT);
     assert_int_equal(answer_to(&y, "-READONLY x"), EXCHANGE_DONE);
     assert_string_equal(outcome_of(&y), "elsewhere: READONLY x");
     begin('r', 1);
     play(WATCH, NULL);
-    exchange_hand_over(&x, &y, &copy);
+    exchange_move(&x, &y, &copy);
     dialect_begin(&dialect);
     assert_string_equal(sends_of(&y), "EVALSHA sha:release 1 k T");
 }

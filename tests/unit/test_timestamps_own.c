@@ -198,7 +198,7 @@ static void what_stands_for_another_one_is_not_deleted(void **state)
     struct exchange heir = {0};
     begin_stamped('e', 3);
     play(READ "$2000000002_T\n" BARE_GETSET, NULL);
-    exchange_hand_over(&x, &heir, &verb);
+    exchange_move(&x, &heir, &verb);
     assert_int_equal(heir.written, WRITTEN_OVER);
 }
 

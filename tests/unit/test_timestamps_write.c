@@ -316,7 +316,7 @@ static void a_bare_getset_on_its_way(void **state)
     play(IS_PAST BARE_GETSET, NULL);
     assert_int_equal(x.written, WRITTEN_OVER);
     assert_int_equal(exchange_writes(&x, false), 0);
-    exchange_hand_over(&x, &heir, &verb);
+    exchange_move(&x, &heir, &verb);
     assert_int_equal(heir.written, WRITTEN_OVER);
     /* Another attempt on another connection begins anew. */
     dialect_begin(&dialect);

@@ -30,5 +30,5 @@ static enum exchange_next asked_replied(
         x, reply->integer == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
-const struct strategy asked_strategy = {
+const struct strategy query_strategy = {
     .name = "query", .encode = asked_encode, .reply = asked_replied};

@@ -9,7 +9,7 @@
  * then the lock's state machine decides whether to believe it. One that does
  * not count, or is not understood, only makes the lock ask at once.
  */
-#include "lock/hand_over.h"
+#include "lock/line_messages.h"
 
 #include "client/voters.h"
 #include "lock/drive.h"
@@ -85,7 +85,7 @@ static void take_change(struct channel *channel, uint64_t now)
     }
 }
 
-void hand_over_init(struct nxl_client *client)
+void line_messages_init(struct nxl_client *client)
 {
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
         n->subscriber.on_message = take_message;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages that a lock was handed over, and the state of the subscription that
  * they come by: passes both on to the locks that wait in line. */
-#ifndef NXLOCK_LOCK_HAND_OVER_H
-#define NXLOCK_LOCK_HAND_OVER_H
+#ifndef NXLOCK_LOCK_LINE_MESSAGES_H
+#define NXLOCK_LOCK_LINE_MESSAGES_H
 
 #include "client/client.h"
 
 /* Makes the client's subscription report to its locks. */
-void hand_over_init(struct nxl_client *client);
+void line_messages_init(struct nxl_client *client);
 
 #endif
