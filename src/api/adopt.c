@@ -16,7 +16,7 @@ static int start_adopt(
             "nxl_lock_token()");
     bool own = strcmp(lock->token, token) == 0;
     if (!own) /* else its work can be told of even if this fails */
-        once_leave(lock);
+        once_reset(lock);
     lock->adopts = token;
     lock->token_foreign = true;
     life_adopt(&lock->life, own, lock_seed(lock, now), now);

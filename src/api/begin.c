@@ -65,7 +65,7 @@ static int start_begin(
         return rc;
     once_leave_work(lock->once);
     lock->operation.requests[0].server->who.asks_fsync = true;
-    leaves_clear(&lock->once->found);
+    reply_values_clear(&lock->once->found);
     if (looks)
         life_query(&lock->life, CALL_LOOK, lock_seed(lock, now), now);
     else

@@ -49,7 +49,7 @@ static bool make_renewing(struct nxl_lock *lock)
         return false;
     renewing->lock = lock;
     list_init(&renewing->lost);
-    renewing->operation.kept = &lock->name.kept;
+    renewing->operation.cache = &lock->name.cache;
     renewing->found = inspection_new(lock->client->server_count);
     return renewing->found &&
            operation_init(&renewing->operation, &lock_renewal_type,

@@ -25,7 +25,7 @@
 #define BYTES_MOST 262144 /* of a query */
 
 struct answer {
-    struct leaves leaves;
+    struct reply_values values;
 };
 
 struct query {
@@ -35,7 +35,7 @@ struct query {
     unsigned server;
     const struct slice *words;
     size_t count;
-    struct leaves leaves;
+    struct reply_values values;
     bool changes; /* something, so it must not be carried out twice */
     bool again;   /* it was sent again, after its connection was lost */
     /* Why it failed. Not the operation's message, which may need memory. */
@@ -98,13 +98,13 @@ static void query_outcome(struct operation *op, unsigned server,
         else
             complete_query(
                 q, (int)result_of_fault(outcome->fault), outcome->fault);
-    } else if (q->leaves.starved) {
+    } else if (q->values.starved) {
         text_add(begin_message(q), "out of memory: cannot store its answer");
         complete_query(q, NXL_E_NOMEM, FAULT_NONE);
-    } else if (q->leaves.full) {
+    } else if (q->values.full) {
         text_addf(begin_message(q),
             "the answer to %.*s is longer than %d bytes", (int)q->words[0].len,
-            q->words[0].data, LEAVES_MOST);
+            q->words[0].data, REPLY_VALUES_MOST);
         complete_query(q, NXL_E_UNSUPPORTED, FAULT_NONE);
     } else {
         complete_query(q, outcome->kind == OUTCOME_NOT_MINE ? NXL_FREE : NXL_OK,
@@ -174,10 +174,10 @@ static int send_query(struct query *q)
     q->call.running = true;
     list_append(&client->queries, &q->node);
     op->verb = (struct verb){.kind = VERB_QUERY,
-        .words = q->words,
-        .word_count = q->count,
+        .args = q->words,
+        .arg_count = q->count,
         .changes = q->changes,
-        .leaves = &q->leaves};
+        .values = &q->values};
     timer_set(
         &client->timers, &op->timer, deadline_after(now, client->timeout_ns));
     operation_begin(op, "request");
@@ -256,7 +256,7 @@ int query_change(
 {
     struct query one = {.words = words, .count = count, .changes = true};
     int rc = ask_server(client, &one);
-    leaves_free(&one.leaves);
+    reply_values_free(&one.values);
     return rc;
 }
 
@@ -272,7 +272,7 @@ static int query_run(struct nxl_client *client, unsigned server,
     }
     struct query one = {.server = server, .words = words, .count = count};
     int rc = ask_server(client, &one);
-    made->leaves = one.leaves;
+    made->values = one.values;
     if (rc == NXL_OK)
         *answer = made;
     else
@@ -302,13 +302,13 @@ int client_ask(nxl_client *client, size_t server, size_t argc,
 
 size_t answer_count(const struct answer *answer)
 {
-    return answer ? answer->leaves.count : 0;
+    return answer ? answer->values.count : 0;
 }
 
 const char *answer_item(const struct answer *answer, size_t i, size_t *length)
 {
     struct slice item =
-        answer ? leaves_at(&answer->leaves, i) : (struct slice){NULL, 0};
+        answer ? reply_values_at(&answer->values, i) : (struct slice){NULL, 0};
     if (length)
         *length = item.len;
     return item.data;
@@ -318,6 +318,6 @@ void answer_free(struct answer *answer)
 {
     if (!answer)
         return;
-    leaves_free(&answer->leaves);
+    reply_values_free(&answer->values);
     free(answer);
 }

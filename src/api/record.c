@@ -15,7 +15,7 @@ _Static_assert((int)ONCE_BEGUN == (int)NXL_ONCE_BEGUN &&
 static void show(const struct once *once, nxl_record *all)
 {
     const struct record *r = &once->record;
-    struct slice result = leaves_at(&once->found, 3);
+    struct slice result = reply_values_at(&once->found, 3);
     all->state = (int)r->state;
     all->token = r->token.data;
     all->label = once_label(r);

@@ -61,7 +61,7 @@ static void add_voting(
     struct text words;
 
     text_clear(&words);
-    voters_words(n, now, &words);
+    voters_explain(n, now, &words);
     facts->votes = words.len == 0;
     text_copy(&words, facts->no_vote, sizeof(facts->no_vote));
     facts->guarded = n->client->guard;

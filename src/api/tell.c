@@ -43,7 +43,7 @@ static bool copy_result(struct once *once, const struct call_args *args)
     once->result = copy;
     once->terms.result = failed && once->before ? slice_of(once->before)
                                                 : (struct slice){copy, length};
-    once->terms.not_kept = !failed && !args->result && args->length > 0;
+    once->terms.result_omitted = !failed && !args->result && args->length > 0;
     return true;
 }
 

@@ -153,12 +153,12 @@ static void pass_on(struct capture *capture)
 /* Keeps all of it or nothing: half an output would pass for a whole one. */
 static void keep(struct capture *capture, const char *data, size_t length)
 {
-    if (capture->not_kept)
+    if (capture->result_omitted)
         return;
     if (capture->kept.length + length <= NXL_ONCE_RESULT_MOST &&
         add_bytes(&capture->kept, data, length))
         return;
-    capture->not_kept = true;
+    capture->result_omitted = true;
     free_bytes(&capture->kept);
 }
 

@@ -148,7 +148,7 @@ static void report_verdict(const struct once *once, int kind)
     if (nxl_once_record(once->session.lock, &record) == NXL_OK &&
         (record.state == NXL_ONCE_DOUBT || record.state == NXL_ONCE_BEGUN))
         say_doubt(&once->session, &record);
-    else if (kind == NXL_ONCE_DONE && once->capture.not_kept)
+    else if (kind == NXL_ONCE_DONE && once->capture.result_omitted)
         say("the output of %s is longer than 1 MiB: it is not kept, and cannot "
             "be shown again",
             once->job.words[0]);
@@ -192,9 +192,9 @@ static int finish(struct once *once)
     pass_rest_on(once);
     struct verdict verdict = verdict_of(once);
     if (verdict.kind == NXL_ONCE_DONE) {
-        verdict.data = capture->not_kept ? NULL : capture->kept.data;
+        verdict.data = capture->result_omitted ? NULL : capture->kept.data;
         verdict.length =
-            capture->not_kept ? NXL_ONCE_NOT_KEPT : capture->kept.length;
+            capture->result_omitted ? NXL_ONCE_NOT_KEPT : capture->kept.length;
     }
     once->beginning.begun = false;
     int rc = verdict_tell(&once->session, &verdict);

@@ -41,7 +41,7 @@ static const char *why_unknown(
         return "its exit code is not 0";
     if (job->left_over)
         return "it left processes behind, which were stopped";
-    if (capture->not_kept)
+    if (capture->result_omitted)
         return "it printed more than 1 MiB";
     return NULL;
 }

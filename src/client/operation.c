@@ -73,7 +73,7 @@ void operation_unprepare(struct operation *op)
 void operation_send(struct operation *op, unsigned server, uint64_t now)
 {
     op->notes[server].kind = NOTE_ASKED;
-    server_submit(&op->requests[server], &op->verb, op->kept, now);
+    server_submit(&op->requests[server], &op->verb, op->cache, now);
 }
 
 void operation_note(

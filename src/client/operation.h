@@ -43,7 +43,7 @@ struct operation {
     const struct operation_type *type;
     struct nxl_client *client;
     struct verb verb;
-    struct command_cache *kept; /* NULL: commands are formatted each time */
+    struct command_cache *cache; /* NULL: commands are formatted each time */
     struct timer timer;
     const char *name;              /* of its requests, for messages */
     unsigned round;                /* of requests; see unanswered.h */

@@ -39,7 +39,7 @@ static void add_reason(const struct node *n, uint64_t now, struct text *text)
     }
 }
 
-void voters_words(const struct node *n, uint64_t now, struct text *text)
+void voters_explain(const struct node *n, uint64_t now, struct text *text)
 {
     if (eligibility_matters(&n->voter.eligibility, VERB_ACQUIRE))
         add_reason(n, now, text);
@@ -104,11 +104,11 @@ static void judge_again(struct node *n, uint64_t now)
         server_reconnect(&n->server);
 }
 
-bool voters_ask(struct node *n, enum verb_kind verb, uint64_t now,
+bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     struct outcome *refusal, struct text *words)
 {
     struct eligibility *e = &n->voter.eligibility;
-    if (weigh_verb(e, verb, now, refusal))
+    if (weigh_may_send(e, verb, now, refusal))
         return true;
     if (eligibility_recheck(e, now)) {
         server_reconnect(&n->server);

@@ -20,9 +20,9 @@ static inline bool voters_unjudged(const struct node *n)
  * be such acquires, and server_next() returns them. */
 bool voters_judge(struct node *n, uint64_t now);
 
-/* As weigh_verb(): may verb be sent there? False: *refusal says why not; its
- * text lives in *words. */
-bool voters_ask(struct node *n, enum verb_kind verb, uint64_t now,
+/* As weigh_may_send(): may verb be sent there? False: *refusal says why not;
+ * its text lives in *words. */
+bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     struct outcome *refusal, struct text *words);
 
 /* As weigh_outcome(). Returns the outcome to count: outcome itself, or other;
@@ -35,6 +35,6 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
 bool voters_believe(struct node *n, uint64_t asked_at, uint64_t now);
 
 /* Adds why it has no vote now, or nothing. */
-void voters_words(const struct node *n, uint64_t now, struct text *text);
+void voters_explain(const struct node *n, uint64_t now, struct text *text);
 
 #endif

@@ -3,14 +3,14 @@
  * Rounds of an acquire: when they start, how they are decided and undone.
  *
  * Invariant: a lost round passes through PHASE_ENDING before the next round
- * starts or a verdict is final. There an ASK_UNDO is issued for every server
+ * starts or a verdict is final. There an EFFECT_UNDO is issued for every server
  * that granted or may have granted, so no round leaves a key behind.
  */
 #include "core/acquire.h"
 
 #include "base/deadline.h"
 #include "core/lease.h"
-#include "core/rivals.h"
+#include "core/contention.h"
 #include "model/guard.h"
 
 /* Up to this delay before the second round, the first round does not ask for
@@ -50,17 +50,17 @@ static void begin_round(struct acquire *a)
         a->token_wanted = true;
     a->doubt = in_doubt(a);
     for (unsigned i = 0; i < a->terms.servers; i++)
-        a->terms.ballots[i] = (struct ballot){.part = PART_TO_ASK};
-    a->phase = PHASE_ASKING;
+        a->terms.ballots[i] = (struct ballot){.part = PART_TO_SEND};
+    a->phase = PHASE_ROUND;
     a->rounds++;
     a->round_started = a->now;
     a->round_end =
         earlier(deadline_after(a->now, a->terms.budget_ns), a->terms.end);
     a->left_ms = LEFT_UNKNOWN;
     a->round_took = 0;
-    a->silent = a->owed = a->lasting = 0;
+    a->unanswered = a->owed = a->permanent = 0;
     a->round_fault = FAULT_NONE;
-    a->late = a->confirms = a->token_spoilt = false;
+    a->expired = a->confirms = a->token_spoilt = false;
     a->said_until = NEVER;
 }
 
@@ -109,8 +109,8 @@ static void lose(struct acquire *a)
     struct witness w = acquire_witness(a);
     if (a->recorded)
         a->verdict = VERDICT_RECORDED;
-    else if (a->late)
-        a->verdict = VERDICT_LATE;
+    else if (a->expired)
+        a->verdict = VERDICT_EXPIRED;
     else
         end_wait(a, witness_verdict(&w, a->now));
 }
@@ -119,10 +119,10 @@ static uint64_t retry_delay(struct acquire *a)
 {
     if (a->terms.servers == 1 || !a->was_busy)
         return backoff_next(&a->backoff);
-    if (a->rivals < UINT16_MAX)
-        a->rivals++;
-    return rivals_delay(
-        &a->backoff, a->rivals, a->silent ? 0 : a->now - a->round_started);
+    if (a->contended < UINT16_MAX)
+        a->contended++;
+    return contention_delay(&a->backoff, a->contended,
+        a->unanswered ? 0 : a->now - a->round_started);
 }
 
 static void plan_retry(struct acquire *a, uint64_t limit)
@@ -139,14 +139,15 @@ static void plan_retry(struct acquire *a, uint64_t limit)
     a->phase = PHASE_WAITING;
 }
 
-/* All asks of a decided round have been taken. */
+/* All effects of a decided round have been taken. */
 static void finish_asks(struct acquire *a)
 {
     a->phase = PHASE_OVER;
     if (a->verdict != VERDICT_OPEN)
         return;
     uint64_t limit = a->recorded ? 0 : latest_retry(a);
-    bool hopeless = a->lasting > a->terms.servers - quorum_of(a->terms.servers);
+    bool hopeless =
+        a->permanent > a->terms.servers - quorum_of(a->terms.servers);
     if (!hopeless && limit > a->now)
         plan_retry(a, limit);
     else
@@ -155,13 +156,13 @@ static void finish_asks(struct acquire *a)
 
 static void end_round(struct acquire *a)
 {
-    if (!a->silent) /* silence does not show how long a round takes */
+    if (!a->unanswered) /* silence does not show how long a round takes */
         a->longest_round = later(a->longest_round, a->round_took);
     if (a->round_fault != FAULT_NONE)
         a->fault = a->round_fault;
     a->phase = PHASE_ENDING;
-    /* With no asks left, nothing would call acquire_next() to do this. */
-    if (!parts_asking(a->terms.ballots, a->terms.servers))
+    /* With no effects left, nothing would call acquire_next() to do this. */
+    if (!parts_pending(a->terms.ballots, a->terms.servers))
         finish_asks(a);
 }
 
@@ -173,13 +174,13 @@ static void note_holder(struct acquire *a)
 {
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
     unsigned able = t.yes + t.no + t.open;
-    bool cut_off = a->silent > 0 && a->round_end == a->terms.end;
+    bool cut_off = a->unanswered > 0 && a->round_end == a->terms.end;
     /* However short the key lasts: this round asked just now. */
     uint64_t least = deadline_after(a->round_started, a->terms.timeout_ns);
-    a->was_busy = !a->late && able >= t.quorum;
+    a->was_busy = !a->expired && able >= t.quorum;
     if (a->was_busy && t.no > a->owed)
         a->busy_until = later(a->said_until, earlier(a->now, least));
-    else if (!cut_off || able + a->silent < t.quorum)
+    else if (!cut_off || able + a->unanswered < t.quorum)
         a->busy_until = 0;
 }
 
@@ -188,11 +189,11 @@ static void lose_round(struct acquire *a)
     note_holder(a);
     for (unsigned i = 0; i < a->terms.servers; i++) {
         struct ballot *b = &a->terms.ballots[i];
-        if (b->part == PART_TO_ASK) {
+        if (b->part == PART_TO_SEND) {
             b->part = PART_FAULT; /* never sent, so never applied */
-        } else if (b->part == PART_YES || b->part == PART_ASKED ||
+        } else if (b->part == PART_YES || b->part == PART_SENT ||
                    b->part == PART_UNSURE) {
-            b->vote = b->part == PART_YES ? PART_YES : PART_UNSURE;
+            b->next_part = b->part == PART_YES ? PART_YES : PART_UNSURE;
             b->part = PART_TO_UNDO;
         }
     }
@@ -207,8 +208,8 @@ static void win_round(struct acquire *a, uint64_t deadline)
     a->verdict = VERDICT_YES;
     for (unsigned i = 0; i < a->terms.servers; i++) {
         struct ballot *b = &a->terms.ballots[i];
-        if (b->part == PART_TO_ASK || b->part == PART_ASKED)
-            b->part = b->part == PART_ASKED ? PART_TO_LEAVE : PART_IDLE;
+        if (b->part == PART_TO_SEND || b->part == PART_SENT)
+            b->part = b->part == PART_SENT ? PART_TO_ABANDON : PART_IDLE;
     }
     end_round(a);
 }
@@ -228,8 +229,8 @@ static void decide_acquire(struct acquire *a)
     if (t.yes >= t.quorum) {
         uint64_t deadline = lease_deadline(
             earliest_sent(a), a->terms.ttl_ms, a->terms.drift_ppm);
-        a->late = a->now >= deadline;
-        if (a->late)
+        a->expired = a->now >= deadline;
+        if (a->expired)
             lose_round(a);
         else
             win_round(a, deadline);
@@ -246,7 +247,7 @@ static void record_acquire_fault(
     a->terms.ballots[server].part = unsure ? PART_UNSURE : PART_FAULT;
     a->round_fault = fault_worse(a->round_fault, fault);
     if (!fault_is_transient(fault))
-        a->lasting++;
+        a->permanent++;
 }
 
 static void record_busy(
@@ -270,7 +271,7 @@ void acquire_outcome(struct acquire *a, unsigned server,
 {
     struct ballot *b = &a->terms.ballots[server];
     a->now = later(a->now, now);
-    if (server >= a->terms.servers || b->part != PART_ASKED)
+    if (server >= a->terms.servers || b->part != PART_SENT)
         return;
     uint64_t began = later(a->round_started, outcome->tried_at);
     a->round_took = later(a->round_took, elapsed(began, a->now));
@@ -296,29 +297,29 @@ void acquire_outcome(struct acquire *a, unsigned server,
     decide_acquire(a);
 }
 
-bool acquire_next(struct acquire *a, struct ask *ask)
+bool acquire_next(struct acquire *a, struct effect *effect)
 {
     struct ballot *b = a->terms.ballots;
     unsigned servers = a->terms.servers, i = 0;
-    bool asks = true;
-    if (part_find(b, servers, PART_TO_ASK, &i)) {
-        ask->kind = a->token_wanted ? ASK_TOKEN : ASK_SEND;
+    bool more = true;
+    if (part_find(b, servers, PART_TO_SEND, &i)) {
+        effect->kind = a->token_wanted ? EFFECT_TOKEN : EFFECT_SEND;
         if (!a->token_wanted)
-            b[i].part = PART_ASKED;
+            b[i].part = PART_SENT;
         a->token_wanted = false;
     } else if (part_find(b, servers, PART_TO_UNDO, &i)) {
-        ask->kind = ASK_UNDO;
-        b[i].part = b[i].vote;
-    } else if (part_find(b, servers, PART_TO_LEAVE, &i)) {
-        ask->kind = ASK_LEAVE;
+        effect->kind = EFFECT_UNDO;
+        b[i].part = b[i].next_part;
+    } else if (part_find(b, servers, PART_TO_ABANDON, &i)) {
+        effect->kind = EFFECT_ABANDON;
         b[i].part = PART_IDLE;
     } else {
-        asks = false;
+        more = false;
     }
-    ask->server = i;
-    if (!asks && a->phase == PHASE_ENDING)
+    effect->server = i;
+    if (!more && a->phase == PHASE_ENDING)
         finish_asks(a);
-    return asks;
+    return more;
 }
 
 void acquire_withdrawn(struct acquire *a, unsigned server)
@@ -334,10 +335,10 @@ static void time_out_round(struct acquire *a)
 {
     for (unsigned i = 0; i < a->terms.servers; i++) {
         enum part part = a->terms.ballots[i].part;
-        if (part != PART_ASKED && part != PART_TO_ASK)
+        if (part != PART_SENT && part != PART_TO_SEND)
             continue;
-        record_acquire_fault(a, i, FAULT_TIMEOUT, part == PART_ASKED);
-        a->silent++;
+        record_acquire_fault(a, i, FAULT_TIMEOUT, part == PART_SENT);
+        a->unanswered++;
     }
     lose_round(a);
 }
@@ -347,7 +348,7 @@ void acquire_tick(struct acquire *a, uint64_t now)
     a->now = later(a->now, now);
     if (a->now < acquire_wake(a))
         return;
-    if (a->phase == PHASE_ASKING) {
+    if (a->phase == PHASE_ROUND) {
         time_out_round(a);
     } else if (a->phase == PHASE_WAITING && a->now < a->terms.end) {
         begin_round(a);
@@ -362,7 +363,7 @@ void acquire_cancel(struct acquire *a)
     if (a->verdict != VERDICT_OPEN)
         return;
     a->verdict = VERDICT_CANCELLED;
-    if (a->phase == PHASE_ASKING)
+    if (a->phase == PHASE_ROUND)
         lose_round(a);
     else if (a->phase == PHASE_WAITING)
         a->phase = PHASE_OVER;
@@ -378,11 +379,11 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
     a->deadline = 0;
     a->was_busy = false;
     a->busy_until = 0;
-    a->late = fence->verdict == VERDICT_NO; /* our own token is gone */
+    a->expired = fence->verdict == VERDICT_NO; /* our own token is gone */
     a->fault = a->round_fault = fence->fault;
-    a->lasting = fence->lasting;
-    a->silent = fence->silent;
-    if (!a->silent)
+    a->permanent = fence->lasting;
+    a->unanswered = fence->silent;
+    if (!a->unanswered)
         a->longest_round = later(a->longest_round, a->now - a->round_started);
     finish_asks(a);
 }

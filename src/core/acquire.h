@@ -9,7 +9,7 @@
  * so each round has a new one, unless the only server answered "busy" or with
  * an error. VERDICT_YES needs a quorum of grants, and comes before the deadline
  * of the lease. Every server that granted or may have granted in a lost round
- * gets an ASK_UNDO.
+ * gets an EFFECT_UNDO.
  */
 #ifndef NXLOCK_CORE_ACQUIRE_H
 #define NXLOCK_CORE_ACQUIRE_H
@@ -37,7 +37,7 @@ struct acquire {
     uint64_t deadline;      /* VERDICT_YES: of the lease */
     int64_t left_ms; /* last round: the shortest TTL that a holder had left */
     enum fault fault : 8; /* the worst fault of the last round that had one */
-    enum verdict verdict : 8; /* decided, though asks may be left to take */
+    enum verdict verdict : 8; /* decided, though effects may be left to take */
 
     /* private */
     enum phase phase : 8;
@@ -48,21 +48,21 @@ struct acquire {
     /* ns: how long servers took in this round, without the time before they
      * were tried, and in the longest. Could another round end in time? */
     uint64_t round_took, longest_round;
-    uint64_t retry_at;     /* PHASE_WAITING: the next round starts */
-    uint64_t said_until;   /* this round: the earliest busy_until() */
-    uint64_t busy_until;   /* of the last round that was lost to a holder, if
-                            * no later one contradicts it; or 0 */
-    unsigned silent;       /* servers without an answer at the end of the
-                            * round */
-    unsigned char owed;    /* servers that said "busy", with .owed */
-    unsigned char lasting; /* servers with a fault that is not transient */
-    uint16_t rivals;       /* rounds lost to other clients, several servers */
-    bool token_spoilt;     /* a server that said "busy" has written it, or it
-                            * was granted by the line */
-    bool token_wanted;     /* ASK_TOKEN comes before the next ASK_SEND */
-    bool late;             /* the quorum came after the deadline; or the token
-                            * is gone (see acquire_again) */
-    bool was_busy;         /* this round was lost to another holder */
+    uint64_t retry_at;       /* PHASE_WAITING: the next round starts */
+    uint64_t said_until;     /* this round: the earliest busy_until() */
+    uint64_t busy_until;     /* of the last round that was lost to a holder, if
+                              * no later one contradicts it; or 0 */
+    unsigned unanswered;     /* servers without an answer at the end of the
+                              * round */
+    unsigned char owed;      /* servers that said "busy", with .owed */
+    unsigned char permanent; /* servers with a fault that is not transient */
+    uint16_t contended;      /* rounds lost to other clients, several servers */
+    bool token_spoilt;       /* a server that said "busy" has written it, or it
+                              * was granted by the line */
+    bool token_wanted; /* EFFECT_TOKEN comes before the next EFFECT_SEND */
+    bool expired;      /* the quorum came after the deadline; or the token
+                        * is gone (see acquire_again) */
+    bool was_busy;     /* this round was lost to another holder */
     bool doubt; /* the token of an earlier round may still be at a quorum */
     bool line_fails; /* the line could not be used */
     bool confirms; /* this round asks with a token that the line has granted */
@@ -71,10 +71,10 @@ struct acquire {
 
 void acquire_start(
     struct acquire *a, const struct acquire_terms *terms, uint64_t now);
-bool acquire_next(struct acquire *a, struct ask *ask);
+bool acquire_next(struct acquire *a, struct effect *effect);
 void acquire_outcome(struct acquire *a, unsigned server,
     const struct outcome *outcome, uint64_t now);
-/* After an ASK_UNDO: no byte of the request had been sent. */
+/* After an EFFECT_UNDO: no byte of the request had been sent. */
 void acquire_withdrawn(struct acquire *a, unsigned server);
 void acquire_tick(struct acquire *a, uint64_t now);
 void acquire_cancel(struct acquire *a);
@@ -84,7 +84,7 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now);
 
 static inline uint64_t acquire_wake(const struct acquire *a)
 {
-    if (a->phase == PHASE_ASKING)
+    if (a->phase == PHASE_ROUND)
         return a->round_end;
     return a->phase == PHASE_WAITING ? a->retry_at : NEVER;
 }

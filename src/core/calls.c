@@ -26,9 +26,9 @@ static void begin_call(
     l->line_due = false;
     l->gap_ms = 0;
     l->offered = 0;
-    l->token_due = l->claimed = l->kept = l->cancelled = false;
+    l->token_due = l->claimed = l->adopted = l->cancelled = false;
     l->not_after = not_after;
-    l->late = 0;
+    l->stragglers = 0;
     l->seed = seed;
 }
 
@@ -43,7 +43,7 @@ static void begin_vote(struct life *l, enum round_kind kind, uint32_t ttl_ms,
         .drift_ppm = l->terms.drift_ppm,
         .end = end,
     };
-    l->ask_ms = ttl_ms;
+    l->request_ttl_ms = ttl_ms;
     vote_round(&l->vote, &terms, l->seed, now);
 }
 
@@ -103,8 +103,8 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
     };
     life_end_lease(l, now);
     begin_call(l, call, seed, 0);
-    l->asked = l->heard = 0;
-    l->ask_ms = terms.ttl_ms;
+    l->requested = l->answered = 0;
+    l->request_ttl_ms = terms.ttl_ms;
     vote_acquire(&l->vote, &terms, conditions_of(l, call), t->retry_first_ns,
         t->retry_most_ns, seed, now);
 }
@@ -277,8 +277,8 @@ void life_cancel(struct life *l)
 {
     if (!l->running)
         return;
-    l->to_leave |= l->late;
-    l->late = 0;
+    l->to_abandon |= l->stragglers;
+    l->stragglers = 0;
     l->cancelled = true;
     vote_cancel(&l->vote);
 }
@@ -287,7 +287,7 @@ void life_discard(struct life *l)
 {
     if (l->running && l->call == CALL_RELEASE) {
         if (l->min_hold)
-            l->to_leave |= l->reached;
+            l->to_abandon |= l->reached;
         else
             l->to_undo |= l->reached;
         l->abandoned = true;

@@ -15,13 +15,13 @@ static void conclude_fence(struct fence *f, enum verdict verdict)
 {
     f->verdict = verdict;
     for (unsigned i = 0; i < f->terms.servers; i++) {
-        if (f->terms.ballots[i].part == PART_TO_ASK)
+        if (f->terms.ballots[i].part == PART_TO_SEND)
             f->terms.ballots[i].part = PART_IDLE;
-        else if (f->terms.ballots[i].part == PART_ASKED)
-            f->terms.ballots[i].part = PART_TO_LEAVE;
+        else if (f->terms.ballots[i].part == PART_SENT)
+            f->terms.ballots[i].part = PART_TO_ABANDON;
     }
-    f->phase = parts_asking(f->terms.ballots, f->terms.servers) ? PHASE_ENDING
-                                                                : PHASE_OVER;
+    f->phase = parts_pending(f->terms.ballots, f->terms.servers) ? PHASE_ENDING
+                                                                 : PHASE_OVER;
 }
 
 static void decide_fence(struct fence *f)
@@ -45,7 +45,7 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
     for (unsigned i = 0; i < terms->servers; i++) {
         bool has = terms->ballots[i].number != 0 &&
                    terms->ballots[i].number == f->number;
-        f->terms.ballots[i].part = has ? PART_YES : PART_TO_ASK;
+        f->terms.ballots[i].part = has ? PART_YES : PART_TO_SEND;
     }
     if (guarded(GUARD_WRITE_BACK))
         decide_fence(f);
@@ -57,7 +57,7 @@ void fence_outcome(struct fence *f, unsigned server,
     const struct outcome *outcome, uint64_t number)
 {
     if (server >= f->terms.servers ||
-        f->terms.ballots[server].part != PART_ASKED)
+        f->terms.ballots[server].part != PART_SENT)
         return;
     if (outcome->kind == OUTCOME_MINE) {
         if (f->number == 0)
@@ -77,17 +77,18 @@ void fence_outcome(struct fence *f, unsigned server,
     decide_fence(f);
 }
 
-bool fence_next(struct fence *f, struct ask *ask)
+bool fence_next(struct fence *f, struct effect *effect)
 {
-    unsigned *server = &ask->server;
+    unsigned *server = &effect->server;
     *server = 0;
-    if (part_find(f->terms.ballots, f->terms.servers, PART_TO_ASK, server)) {
-        ask->kind = ASK_SEND;
-        f->terms.ballots[*server].part = PART_ASKED;
+    if (part_find(f->terms.ballots, f->terms.servers, PART_TO_SEND, server)) {
+        effect->kind = EFFECT_SEND;
+        f->terms.ballots[*server].part = PART_SENT;
         return true;
     }
-    if (part_find(f->terms.ballots, f->terms.servers, PART_TO_LEAVE, server)) {
-        ask->kind = ASK_LEAVE;
+    if (part_find(
+            f->terms.ballots, f->terms.servers, PART_TO_ABANDON, server)) {
+        effect->kind = EFFECT_ABANDON;
         f->terms.ballots[*server].part = PART_IDLE;
         return true;
     }
@@ -98,7 +99,7 @@ bool fence_next(struct fence *f, struct ask *ask)
 
 void fence_tick(struct fence *f, uint64_t now)
 {
-    if (f->phase != PHASE_ASKING || now < f->terms.end)
+    if (f->phase != PHASE_ROUND || now < f->terms.end)
         return;
     f->fault = fault_worse(f->fault, FAULT_TIMEOUT);
     f->silent = tally_of(f->terms.ballots, f->terms.servers).open;
@@ -107,13 +108,13 @@ void fence_tick(struct fence *f, uint64_t now)
 
 void fence_cancel(struct fence *f)
 {
-    if (f->phase == PHASE_ASKING)
+    if (f->phase == PHASE_ROUND)
         conclude_fence(f, VERDICT_CANCELLED);
 }
 
 uint64_t fence_wake(const struct fence *f)
 {
-    return f->phase == PHASE_ASKING ? f->terms.end : NEVER;
+    return f->phase == PHASE_ROUND ? f->terms.end : NEVER;
 }
 
 enum verdict fence_verdict(const struct fence *f)

@@ -35,19 +35,21 @@ struct fence_terms {
 
 struct fence {
     struct fence_terms terms;
-    /* The fence, to which ASK_SEND raises a server; 0: it draws the next one.
+    /* The fence, to which EFFECT_SEND raises a server; 0: it draws the next
+     * one.
      */
     uint64_t number;
     enum fault fault : 8;     /* the worst fault that was met */
-    enum verdict verdict : 8; /* reached, though asks may be left */
+    enum verdict verdict : 8; /* reached, though effects may be left */
     unsigned char lasting;    /* servers with a fault that will not pass */
     enum phase phase : 8;     /* private */
     unsigned silent;          /* servers that had not answered by its end */
 };
 
 void fence_start(struct fence *f, const struct fence_terms *terms);
-/* ASK_SEND: raise the counter, if the key holds the token. Or ASK_LEAVE. */
-bool fence_next(struct fence *f, struct ask *ask);
+/* EFFECT_SEND: raise the counter, if the key holds the token. Or
+ * EFFECT_ABANDON. */
+bool fence_next(struct fence *f, struct effect *effect);
 /* OUTCOME_MINE: the key holds the token, and the counter is now at number. */
 void fence_outcome(struct fence *f, unsigned server,
     const struct outcome *outcome, uint64_t number);

@@ -10,7 +10,7 @@
 
 /* How long a call that is decided still waits for servers that have not
  * answered. */
-#define LATE_LONGEST (50 * NS_PER_MS)
+#define STRAGGLERS_LONGEST (50 * NS_PER_MS)
 
 void life_init(struct life *l, const struct life_terms *terms,
     struct ballot *ballots, struct renewal *renewal)
@@ -74,13 +74,13 @@ static void finish(struct life *l, enum life_result result)
 static bool claim_if_won(struct life *l, uint64_t now)
 {
     if (!call_kinds[l->call].adopts || vote_verdict(&l->vote) != VERDICT_YES ||
-        l->vote.round.deadline <= now || l->not_claimed || l->kept)
+        l->vote.round.deadline <= now || l->not_claimed || l->adopted)
         return false;
     if (l->claimed)
-        l->to_keep = all_servers(l);
+        l->to_adopt = all_servers(l);
     else
         l->to_claim = all_servers(l);
-    l->kept = l->claimed;
+    l->adopted = l->claimed;
     l->claimed = true;
     return true;
 }
@@ -101,7 +101,7 @@ static bool offer_line(struct life *l)
 /* True: there may be more to do. */
 static bool step_call(struct life *l, uint64_t now)
 {
-    if (!l->running || l->late)
+    if (!l->running || l->stragglers)
         return false;
     if (l->abandoned) {
         finish(l, LIFE_UNKNOWN);
@@ -115,7 +115,7 @@ static bool step_call(struct life *l, uint64_t now)
             vote_cancel(&l->vote);
         return true;
     case VOTE_UNDO:
-        l->to_leave |= all_servers(l);
+        l->to_abandon |= all_servers(l);
         life_end_removing_key(l, now);
         vote_again(&l->vote, now);
         return true;
@@ -169,13 +169,13 @@ static bool skips(const struct life *l, unsigned server)
 static bool may_be_late(const struct life *l, unsigned server)
 {
     const struct acquire *a = &l->vote.acquire;
-    switch (call_kinds[l->call].late) {
-    case LATE_NONE:
+    switch (call_kinds[l->call].stragglers) {
+    case STRAGGLERS_NONE:
         break;
-    case LATE_ALL:
+    case STRAGGLERS_ALL:
         return l->vote.round.verdict == VERDICT_YES ||
                l->vote.round.verdict == VERDICT_NO;
-    case LATE_CONNECTING:
+    case STRAGGLERS_CONNECTING:
         return !vote_past_grant(&l->vote) && a->verdict == VERDICT_YES &&
                l->terms.servers > 1 &&
                l->terms.peers[server].link == PEER_CONNECTING &&
@@ -187,7 +187,7 @@ static bool may_be_late(const struct life *l, unsigned server)
 static uint64_t late_until(const struct life *l, uint64_t now)
 {
     const struct acquire *a = &l->vote.acquire;
-    uint64_t until = deadline_after(now, LATE_LONGEST);
+    uint64_t until = deadline_after(now, STRAGGLERS_LONGEST);
     if (!call_kinds[l->call].acquires)
         return earlier(until, l->vote.round.terms.end);
     /* At most as long again as the round took. */
@@ -203,37 +203,39 @@ static void note_send(struct life *l, unsigned server)
     if (!asks_for_lock(l))
         return;
     l->reached |= bit(server);
-    l->asked |= bit(server);
-    l->heard &= ~bit(server);
+    l->requested |= bit(server);
+    l->answered &= ~bit(server);
 }
 
 /* False: there is no action for the driver. */
-static bool call_action(
-    struct life *l, const struct ask *ask, struct action *action, uint64_t now)
+static bool call_action(struct life *l, const struct effect *effect,
+    struct action *action, uint64_t now)
 {
-    *action = (struct action){.track = TRACK_CALL, .server = ask->server};
-    switch (ask->kind) {
-    case ASK_TOKEN:
+    *action = (struct action){.track = TRACK_CALL, .server = effect->server};
+    switch (effect->kind) {
+    case EFFECT_TOKEN:
         action->kind = ACTION_TOKEN;
         lease_new_token(&l->lease);
         l->reached = 0; /* what the last call left is being cleaned up */
         break;
-    case ASK_SEND:
+    case EFFECT_SEND:
         action->kind = ACTION_SEND;
-        if (skips(l, ask->server)) {
+        if (skips(l, effect->server)) {
             action->kind = ACTION_SKIP;
-            vote_outcome(&l->vote, ask->server, &not_mine, now);
+            vote_outcome(&l->vote, effect->server, &not_mine, now);
         }
-        note_send(l, ask->server);
+        note_send(l, effect->server);
         break;
-    case ASK_UNDO:
-        action->kind = call_kinds[l->call].undone ? ACTION_UNDO : ACTION_LEAVE;
+    case EFFECT_UNDO:
+        action->kind =
+            call_kinds[l->call].undone ? ACTION_UNDO : ACTION_ABANDON;
         break;
-    case ASK_LEAVE:
-        action->kind = ACTION_LEAVE;
-        if (may_be_late(l, ask->server)) {
-            l->late_until = l->late ? l->late_until : late_until(l, now);
-            l->late |= bit(ask->server);
+    case EFFECT_ABANDON:
+        action->kind = ACTION_ABANDON;
+        if (may_be_late(l, effect->server)) {
+            l->stragglers_until =
+                l->stragglers ? l->stragglers_until : late_until(l, now);
+            l->stragglers |= bit(effect->server);
             return false;
         }
         break;
@@ -241,35 +243,35 @@ static bool call_action(
     return true;
 }
 
-static void renewal_action(
-    struct life *l, const struct ask *ask, struct action *action, uint64_t now)
+static void renewal_action(struct life *l, const struct effect *effect,
+    struct action *action, uint64_t now)
 {
-    *action = (struct action){.track = TRACK_RENEWAL, .server = ask->server};
-    action->kind = ask->kind == ASK_SEND ? ACTION_SEND : ACTION_LEAVE;
-    if (ask->kind == ASK_SEND && l->renewal->state == RENEWAL_ASKING &&
-        !(l->reached & bit(ask->server))) {
+    *action = (struct action){.track = TRACK_RENEWAL, .server = effect->server};
+    action->kind = effect->kind == EFFECT_SEND ? ACTION_SEND : ACTION_ABANDON;
+    if (effect->kind == EFFECT_SEND && l->renewal->state == RENEWAL_EXTENDING &&
+        !(l->reached & bit(effect->server))) {
         action->kind = ACTION_SKIP;
-        renewal_outcome(l->renewal, ask->server, &not_mine, now);
+        renewal_outcome(l->renewal, effect->server, &not_mine, now);
     }
 }
 
 /* What has been decided outside the vote, in the order in which it is done. */
 static bool decided_action(struct life *l, struct action *action)
 {
-    if (!(l->to_leave | l->to_undo | l->to_clean | l->to_claim | l->to_keep |
+    if (!(l->to_abandon | l->to_undo | l->to_clean | l->to_claim | l->to_adopt |
             l->token_due | l->line_due))
         return false;
     *action = (struct action){.track = TRACK_CALL};
-    if (take(&l->to_leave, &action->server))
-        action->kind = ACTION_LEAVE;
+    if (take(&l->to_abandon, &action->server))
+        action->kind = ACTION_ABANDON;
     else if (take(&l->to_undo, &action->server))
         action->kind = ACTION_UNDO;
     else if (take(&l->to_clean, &action->server))
         action->kind = ACTION_CLEAN;
     else if (take(&l->to_claim, &action->server))
         action->kind = ACTION_CLAIM;
-    else if (take(&l->to_keep, &action->server))
-        action->kind = ACTION_KEEP;
+    else if (take(&l->to_adopt, &action->server))
+        action->kind = ACTION_ADOPT;
     else
         action->kind = l->line_due ? ACTION_LINE : ACTION_TOKEN;
     if (action->kind == ACTION_LINE)
@@ -283,16 +285,16 @@ static bool decided_action(struct life *l, struct action *action)
 
 bool life_next(struct life *l, struct action *action, uint64_t now)
 {
-    struct ask ask;
+    struct effect effect;
     for (;;) {
-        if (renewal_next(l->renewal, &ask)) {
-            renewal_action(l, &ask, action, now);
+        if (renewal_next(l->renewal, &effect)) {
+            renewal_action(l, &effect, action, now);
             return true;
         }
         if (decided_action(l, action))
             return true;
-        if (l->running && !l->abandoned && vote_next(&l->vote, &ask)) {
-            if (call_action(l, &ask, action, now))
+        if (l->running && !l->abandoned && vote_next(&l->vote, &effect)) {
+            if (call_action(l, &effect, action, now))
                 return true;
             continue;
         }
@@ -313,11 +315,11 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
     if (!l->running || server >= l->terms.servers)
         return;
     bool busy = outcome->kind == OUTCOME_BUSY;
-    l->late &= ~bit(server);
+    l->stragglers &= ~bit(server);
     if (asks_for_lock(l)) {
-        l->asked &= ~bit(server);
+        l->requested &= ~bit(server);
         if (busy || outcome->kind == OUTCOME_GRANTED)
-            l->heard |= bit(server);
+            l->answered |= bit(server);
         bool refused = busy || outcome->kind == OUTCOME_RECORDED ||
                        (outcome->kind == OUTCOME_FAULT && !outcome->unsure &&
                            !vote_confirms(&l->vote));
@@ -351,11 +353,11 @@ void life_not_claimed(struct life *l)
 
 void life_tick(struct life *l, uint64_t now)
 {
-    if (l->late && now >= l->late_until) {
-        l->to_leave |= l->late;
-        l->late = 0;
+    if (l->stragglers && now >= l->stragglers_until) {
+        l->to_abandon |= l->stragglers;
+        l->stragglers = 0;
     }
-    if (l->running && !l->late)
+    if (l->running && !l->stragglers)
         vote_tick(&l->vote, now);
     renewal_tick(l->renewal, now);
 }
@@ -366,7 +368,7 @@ uint64_t life_wake(const struct life *l, enum life_track track)
         return renewal_wake(l->renewal);
     if (!l->running)
         return NEVER;
-    return l->late ? l->late_until : vote_wake(&l->vote);
+    return l->stragglers ? l->stragglers_until : vote_wake(&l->vote);
 }
 
 /* ------------------------------------------------------------- what is sent */
@@ -381,21 +383,21 @@ static enum verb_kind verb_of(const struct life *l)
 
 void life_verb(const struct life *l, enum life_track track, struct verb *verb)
 {
-    verb->want_left = verb->test = verb->held = verb->doubted = false;
-    verb->followed = false;
+    verb->want_left = verb->test_listener = verb->held = verb->doubted = false;
+    verb->has_followers = false;
     verb->gap_ms = 0;
     verb->client = (struct slice){NULL, 0};
     verb->window = 0;
     if (track == TRACK_RENEWAL) {
-        bool asks = l->renewal->state == RENEWAL_ASKING;
-        verb->kind = asks ? VERB_EXTEND : VERB_INSPECT;
+        bool extends = l->renewal->state == RENEWAL_EXTENDING;
+        verb->kind = extends ? VERB_EXTEND : VERB_INSPECT;
         verb->ttl_ms = l->renewal->round.terms.ttl_ms;
         verb->not_after = LIMIT_NONE;
         return;
     }
     verb->kind = verb_of(l);
     const struct verb_traits *traits = &verb_traits[verb->kind];
-    verb->ttl_ms = l->ask_ms;
+    verb->ttl_ms = l->request_ttl_ms;
     verb->not_after = l->not_after;
     if (traits->waits_in_line) {
         verb->doubted = l->vote.line->doubt;
@@ -407,7 +409,7 @@ void life_verb(const struct life *l, enum life_track track, struct verb *verb)
             traits->tells_left && acquire_wants_left(&l->vote.acquire);
     } else if (traits->hands_over) {
         verb->gap_ms = l->gap_ms;
-        verb->followed = l->handed_over;
+        verb->has_followers = l->handed_over;
     }
     vote_complete(&l->vote, verb);
 }

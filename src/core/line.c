@@ -87,10 +87,10 @@ static void join_at(struct line *l, uint64_t at)
 static void give_up_token(struct line *l)
 {
     l->doubt_before = l->doubt;
-    l->doubt = l->doubt || (l->asked && l->joins);
+    l->doubt = l->doubt || (l->in_flight && l->joins);
     l->undo_due = l->undo_due || l->in_line;
-    l->leave_due = false;
-    l->asked = l->send_due = l->in_line = false;
+    l->abandon_due = false;
+    l->in_flight = l->send_due = l->in_line = false;
 }
 
 static void conclude(struct line *l, enum line_verdict verdict)
@@ -98,8 +98,8 @@ static void conclude(struct line *l, enum line_verdict verdict)
     if (verdict != LINE_YES) {
         give_up_token(l);
     } else {
-        l->leave_due |= l->asked; /* a late answer to STAY does no harm */
-        l->asked = false;
+        l->abandon_due |= l->in_flight; /* a late answer to STAY does no harm */
+        l->in_flight = false;
     }
     l->send_due = l->token_due = false;
     l->verdict = verdict;
@@ -111,12 +111,12 @@ static enum line_verdict lost_verdict(const struct line *l)
 {
     bool failed = l->fault != FAULT_NONE;
     struct witness w = {
-        .unanswered = l->asked || l->doubt,
+        .unanswered = l->in_flight || l->doubt,
         .waits = l->in_line || l->parted,
         .busy_until = failed ? 0 : l->busy_until,
     };
-    if (l->late && !failed)
-        return LINE_LATE;
+    if (l->expired && !failed)
+        return LINE_EXPIRED;
     switch (witness_verdict(&w, l->now)) {
     case VERDICT_NO:
         return LINE_NO;
@@ -186,10 +186,10 @@ static bool set_deadline(struct line *l, uint64_t sent_at)
 /* The token has the lock, for a lease after sent_at at least. */
 static void take_grant(struct line *l, uint64_t sent_at)
 {
-    l->late = !set_deadline(l, sent_at);
+    l->expired = !set_deadline(l, sent_at);
     l->sent_at = sent_at;
     l->fault = FAULT_NONE;
-    if (!l->late) {
+    if (!l->expired) {
         conclude(l, LINE_YES);
         return;
     }
@@ -199,7 +199,7 @@ static void take_grant(struct line *l, uint64_t sent_at)
 
 static void stay_now(struct line *l)
 {
-    if (l->asked)
+    if (l->in_flight)
         l->again = true;
     else if (l->in_line && !l->joins)
         ask_now(l);
@@ -233,7 +233,7 @@ static void take_wait(struct line *l, const struct outcome *o)
     l->hinted = false;
     l->fault = FAULT_NONE;
     l->has_waited = true;
-    l->late = false;
+    l->expired = false;
     l->doubt = l->doubt && o->owed;
     backoff_reset(&l->backoff);
     if (l->message_came) { /* the message has overtaken the answer to JOIN */
@@ -294,9 +294,9 @@ static void lost_place(struct line *l)
 void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
 {
     l->now = later(l->now, now);
-    if (!l->asked)
+    if (!l->in_flight)
         return;
-    l->asked = false;
+    l->in_flight = false;
     switch (o->kind) {
     case OUTCOME_GRANTED:
         take_grant(l, o->sent_at);
@@ -336,8 +336,8 @@ void line_told_first(struct line *l, uint64_t now)
     l->now = later(l->now, now);
     if (l->verdict != LINE_OPEN || !l->in_line)
         return;
-    l->hinted = l->asked;
-    if (l->asked || l->joins)
+    l->hinted = l->in_flight;
+    if (l->in_flight || l->joins)
         return;
     l->ahead = 0;
     l->left_ms = LEFT_UNKNOWN;
@@ -365,7 +365,8 @@ void line_messages_changed(struct line *l, uint64_t now)
     }
 }
 
-/* -------------------------------------------------------------------- asks */
+/* -------------------------------------------------------------------- effects
+ */
 
 void line_start(struct line *l, const struct line_terms *terms, bool token,
     uint64_t seed, uint64_t now)
@@ -392,7 +393,7 @@ bool line_joins(const struct line *l)
 static void sending(struct line *l)
 {
     l->send_due = false;
-    l->asked = true;
+    l->in_flight = true;
     l->in_line = true;
     if (l->joins) {
         const struct messages *m = l->terms.messages;
@@ -402,21 +403,22 @@ static void sending(struct line *l)
     l->at = earlier(deadline_after(l->now, l->terms.patience_ns), l->terms.end);
 }
 
-bool line_next(struct line *l, struct ask *ask)
+bool line_next(struct line *l, struct effect *effect)
 {
-    bool *due[] = {&l->leave_due, &l->undo_due, &l->token_due};
-    static const enum ask_kind kinds[] = {ASK_LEAVE, ASK_UNDO, ASK_TOKEN};
-    ask->server = 0;
+    bool *due[] = {&l->abandon_due, &l->undo_due, &l->token_due};
+    static const enum effect_kind kinds[] = {
+        EFFECT_ABANDON, EFFECT_UNDO, EFFECT_TOKEN};
+    effect->server = 0;
     for (unsigned i = 0; i < 3; i++) {
-        if (!*due[i] || (kinds[i] == ASK_TOKEN && !l->send_due))
+        if (!*due[i] || (kinds[i] == EFFECT_TOKEN && !l->send_due))
             continue;
         *due[i] = false;
-        ask->kind = kinds[i];
+        effect->kind = kinds[i];
         return true;
     }
     if (!l->send_due)
         return false;
-    ask->kind = ASK_SEND;
+    effect->kind = EFFECT_SEND;
     sending(l);
     return true;
 }
@@ -436,8 +438,8 @@ static void give_up_request(struct line *l)
         give_up_token(l);
         join_at(l, retry_delay(l));
     } else {
-        l->asked = false;
-        l->leave_due = true;
+        l->in_flight = false;
+        l->abandon_due = true;
         l->at = retry_delay(l);
     }
 }
@@ -448,8 +450,8 @@ void line_tick(struct line *l, uint64_t now)
     if (l->verdict != LINE_OPEN || l->now < line_wake(l))
         return;
     /* A STAY that was planned before the end of the wait is still sent. */
-    bool stays = !l->asked && !l->joins && l->at <= l->terms.wait_until;
-    if (l->asked && l->now < l->terms.end) {
+    bool stays = !l->in_flight && !l->joins && l->at <= l->terms.wait_until;
+    if (l->in_flight && l->now < l->terms.end) {
         give_up_request(l);
     } else if (l->now >= l->terms.wait_until &&
                !(stays && l->now < l->terms.end)) {
@@ -469,11 +471,11 @@ uint64_t line_wake(const struct line *l)
 {
     if (l->verdict != LINE_OPEN)
         return NEVER;
-    return l->asked ? l->at : earlier(l->at, l->terms.wait_until);
+    return l->in_flight ? l->at : earlier(l->at, l->terms.wait_until);
 }
 
 enum line_verdict line_verdict(const struct line *l)
 {
-    bool asks = l->leave_due || l->undo_due || l->token_due || l->send_due;
-    return asks ? LINE_OPEN : l->verdict;
+    bool pending = l->abandon_due || l->undo_due || l->token_due || l->send_due;
+    return pending ? LINE_OPEN : l->verdict;
 }

@@ -20,8 +20,8 @@
  * those with which the token joined. Otherwise the answer to a STAY decides.
  *
  * Invariant: a token is in one JOIN only. VERDICT_YES comes with a deadline of
- * which at least LEASE_USABLE_MS are left. With any other end, an ASK_UNDO is
- * issued for each token that may be in line or hold the lock.
+ * which at least LEASE_USABLE_MS are left. With any other end, an EFFECT_UNDO
+ * is issued for each token that may be in line or hold the lock.
  */
 #ifndef NXLOCK_CORE_LINE_H
 #define NXLOCK_CORE_LINE_H
@@ -57,7 +57,7 @@ enum line_verdict {
     LINE_OPEN,
     LINE_YES,
     LINE_NO,      /* the wait is over, the lock is taken */
-    LINE_LATE,    /* granted, but the lease had expired; undone */
+    LINE_EXPIRED, /* granted, but the lease had expired; undone */
     LINE_UNKNOWN, /* the wait is over; the server may grant it yet */
     LINE_FAULT,   /* the wait is over; the server did nothing */
     LINE_CANCELLED,
@@ -81,7 +81,7 @@ struct line {
 
     /* private */
     struct backoff backoff;
-    enum line_verdict verdict; /* decided, though asks may be left to take */
+    enum line_verdict verdict; /* decided, though effects may be left to take */
     uint64_t now;              /* the latest time handed in */
     /* The next request is due; or if one is under way, patience ends. */
     uint64_t at;
@@ -90,7 +90,7 @@ struct line {
     unsigned subscription; /* the number of the one that it joined with */
     bool joins;            /* the next request, or the one under way, is JOIN */
     bool doubt_before;     /* .doubt without the token that was given up last */
-    bool asked;            /* a request is under way */
+    bool in_flight;        /* a request is under way */
     bool in_line;          /* the token may be in line, or hold the lock */
     bool parted; /* a token that was in line is not there any more, and may have
                   * been granted meanwhile */
@@ -98,9 +98,9 @@ struct line {
     bool hinted; /* a hint has come while a request is under way */
     bool message_came; /* while JOIN is unanswered */
     unsigned ahead;    /* members of the line; 0: none who can be told */
-    bool late;         /* the last grant came too late */
+    bool expired;      /* the last grant came too late */
     bool again;        /* STAY at once when this request is answered */
-    bool token_due, send_due, undo_due, leave_due; /* asks to be taken */
+    bool token_due, send_due, undo_due, abandon_due; /* effects to be taken */
 };
 
 /* token: the key is known not to hold the lock's present token, which has
@@ -108,11 +108,11 @@ struct line {
 void line_start(struct line *l, const struct line_terms *terms, bool token,
     uint64_t seed, uint64_t now);
 
-/* As in machine.h; ASK_SEND sends what line_joins() says, to server 0. */
-bool line_next(struct line *l, struct ask *ask);
+/* As in machine.h; EFFECT_SEND sends what line_joins() says, to server 0. */
+bool line_next(struct line *l, struct effect *effect);
 bool line_joins(const struct line *l);
 void line_outcome(struct line *l, const struct outcome *outcome, uint64_t now);
-/* After an ASK_UNDO: no byte of the request had been sent. */
+/* After an EFFECT_UNDO: no byte of the request had been sent. */
 void line_withdrawn(struct line *l);
 void line_tick(struct line *l, uint64_t now);
 void line_cancel(struct line *l);
@@ -133,7 +133,7 @@ void line_messages_changed(struct line *l, uint64_t now);
 
 /* When the last JOIN or STAY that was answered was sent; while JOIN itself is
  * unanswered: sent_at, when that was sent. */
-static inline uint64_t line_asked_at(const struct line *l, uint64_t sent_at)
+static inline uint64_t line_last_sent_at(const struct line *l, uint64_t sent_at)
 {
     return l->joins ? sent_at : l->sent_at;
 }

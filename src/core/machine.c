@@ -24,14 +24,14 @@ struct tally tally_of(const struct ballot *ballots, unsigned servers)
         .no = in[PART_NO],
         .fault = in[PART_FAULT],
         .unsure = in[PART_UNSURE],
-        .open = in[PART_TO_ASK] + in[PART_ASKED],
+        .open = in[PART_TO_SEND] + in[PART_SENT],
     };
 }
 
-bool parts_asking(const struct ballot *ballots, unsigned servers)
+bool parts_pending(const struct ballot *ballots, unsigned servers)
 {
     unsigned server;
-    return part_find(ballots, servers, PART_TO_ASK, &server) ||
+    return part_find(ballots, servers, PART_TO_SEND, &server) ||
            part_find(ballots, servers, PART_TO_UNDO, &server) ||
-           part_find(ballots, servers, PART_TO_LEAVE, &server);
+           part_find(ballots, servers, PART_TO_ABANDON, &server);
 }

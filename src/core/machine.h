@@ -4,11 +4,11 @@
  * nothing: no socket, no clock, no memory. Its driver
  *
  *   starts it, then until the verdict is not VERDICT_OPEN
- *   - takes asks (.._next until false) and carries them out,
+ *   - takes effects (.._next until false) and carries them out,
  *   - hands in outcomes (.._outcome) as they come, with the time now,
  *   - calls .._tick when now >= .._wake.
  *
- * Each call may produce new asks. One lock on one server is a quorum of one.
+ * Each call may produce new effects. One lock on one server is a quorum of one.
  */
 #ifndef NXLOCK_CORE_MACHINE_H
 #define NXLOCK_CORE_MACHINE_H
@@ -20,27 +20,27 @@
 
 #define MAX_SERVERS 15
 
-enum ask_kind {
-    ASK_TOKEN, /* put a fresh random token into the verb */
-    ASK_SEND,  /* send the verb to server */
+enum effect_kind {
+    EFFECT_TOKEN, /* put a fresh random token into the verb */
+    EFFECT_SEND,  /* send the verb to server */
     /* Nothing of this token may stay at server: withdraw the verb if it has
      * not left (then call .._withdrawn), else compare-and-delete after it. */
-    ASK_UNDO,
-    ASK_LEAVE /* stop waiting for server; a late answer does no harm */
+    EFFECT_UNDO,
+    EFFECT_ABANDON /* stop waiting for server; a late answer does no harm */
 };
 
-struct ask {
-    enum ask_kind kind;
+struct effect {
+    enum effect_kind kind;
     unsigned server;
 };
 
 enum verdict {
-    VERDICT_OPEN, /* not decided yet, or asks are left to take */
+    VERDICT_OPEN, /* not decided yet, or effects are left to take */
     VERDICT_YES,
     /* acquire: busy. extend, release, adopt: not ours. inspect: free */
     VERDICT_NO,
     VERDICT_RECORDED, /* begin: the record says that there is nothing to do */
-    VERDICT_LATE,     /* acquire: granted, but the lease had expired; undone */
+    VERDICT_EXPIRED,  /* acquire: granted, but the lease had expired; undone */
     VERDICT_UNKNOWN,  /* it may or may not have been applied */
     VERDICT_FAULT,    /* nothing was applied; see .fault */
     VERDICT_CANCELLED
@@ -48,8 +48,8 @@ enum verdict {
 
 /* The state of a machine; zero when it has just been started. */
 enum phase {
-    PHASE_ASKING,  /* a round runs */
-    PHASE_ENDING,  /* a round is decided, its last asks are being taken */
+    PHASE_ROUND,   /* a round runs */
+    PHASE_ENDING,  /* a round is decided, its last effects are being taken */
     PHASE_WAITING, /* acquire: until the next round */
     PHASE_OVER     /* the verdict is final */
 };
@@ -57,14 +57,14 @@ enum phase {
 /* A server's part in the present round. */
 enum part {
     PART_IDLE,
-    PART_TO_ASK, /* ASK_SEND is to be taken */
-    PART_ASKED,  /* no answer yet */
+    PART_TO_SEND, /* EFFECT_SEND is to be taken */
+    PART_SENT,    /* no answer yet */
     PART_YES,
     PART_NO,
-    PART_FAULT,    /* certainly not applied */
-    PART_UNSURE,   /* a fault, but the request may have been applied */
-    PART_TO_UNDO,  /* ASK_UNDO is to be taken */
-    PART_TO_LEAVE, /* ASK_LEAVE is to be taken */
+    PART_FAULT,      /* certainly not applied */
+    PART_UNSURE,     /* a fault, but the request may have been applied */
+    PART_TO_UNDO,    /* EFFECT_UNDO is to be taken */
+    PART_TO_ABANDON, /* EFFECT_ABANDON is to be taken */
     PARTS
 };
 
@@ -72,8 +72,8 @@ enum part {
  * one for each server, in its driver's memory. */
 struct ballot {
     enum part part : 8; /* PART_IDLE in a round.h: to be asked at again_at */
-    enum part
-        vote : 8; /* PHASE_ENDING: what part becomes once its ask is taken */
+    enum part next_part : 8; /* PHASE_ENDING: what part becomes once its effect
+                                is taken */
     /* round.h */
     enum fault why : 8; /* of the last try */
     uint8_t tries;
@@ -90,7 +90,7 @@ struct ballot {
 /* How many servers are in which part. */
 struct tally {
     unsigned servers, quorum;
-    unsigned yes, no, fault, unsure, open; /* open: to ask or asked */
+    unsigned yes, no, fault, unsure, open; /* open: to send or sent */
 };
 
 struct tally tally_of(const struct ballot *ballots, unsigned servers);
@@ -112,7 +112,7 @@ static inline bool part_find(const struct ballot *ballots, unsigned servers,
     return false;
 }
 
-/* Are there asks left to take? */
-bool parts_asking(const struct ballot *ballots, unsigned servers);
+/* Are there effects left to take? */
+bool parts_pending(const struct ballot *ballots, unsigned servers);
 
 #endif

@@ -85,11 +85,11 @@ void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now)
         refute(r, lease, now);
 }
 
-bool renewal_next(struct renewal *r, struct ask *ask)
+bool renewal_next(struct renewal *r, struct effect *effect)
 {
     return r && (renewal_busy(r) || r->state == RENEWAL_CLOSING) &&
            round_verdict(&r->round) == VERDICT_OPEN &&
-           round_next(&r->round, ask);
+           round_next(&r->round, effect);
 }
 
 void renewal_outcome(struct renewal *r, unsigned server,
@@ -112,10 +112,10 @@ static enum renewal_event lose(
     struct renewal *r, struct lease *lease, uint64_t now)
 {
     const struct schedule *s = &r->schedule;
-    uint64_t since = s->failing_since ? s->failing_since : s->asked_at;
+    uint64_t since = s->failing_since ? s->failing_since : s->begun_at;
     /* If this process was suspended during the extend, that is the cause of the
      * loss, not the missing answer. */
-    bool unheard = s->failing_since || (s->asked_at && lease_held(lease, now));
+    bool unheard = s->failing_since || (s->begun_at && lease_held(lease, now));
     if (unheard)
         r->loss = LOSS_UNHEARD;
     else if (s->terms.ends != NEVER && s->renew_at == NEVER)
@@ -132,8 +132,8 @@ static void ask(struct renewal *r, uint64_t now)
 {
     uint64_t end = schedule_patience(&r->schedule, r->terms.timeout_ns, now);
     uint32_t ttl_ms = schedule_ttl_ms(&r->schedule, now);
-    schedule_asked(&r->schedule, now);
-    r->state = RENEWAL_ASKING;
+    schedule_begun(&r->schedule, now);
+    r->state = RENEWAL_EXTENDING;
     start_round(r, ROUND_EXTEND, ttl_ms, end, now);
 }
 
@@ -148,7 +148,7 @@ static enum renewal_event answered(
     }
     if (!lease_extendable(lease, now)) {
         /* This process was suspended: the server is not to blame. */
-        r->schedule.asked_at = 0;
+        r->schedule.begun_at = 0;
         return RENEWAL_NOTHING;
     }
     if (verdict != VERDICT_YES) {
@@ -168,7 +168,7 @@ static enum renewal_event checked(struct renewal *r)
     return RENEWAL_LOST;
 }
 
-/* All asks of the round that was closed have been taken. */
+/* All effects of the round that was closed have been taken. */
 static enum renewal_event go_on(struct renewal *r, uint64_t now)
 {
     r->state = r->next;
@@ -191,7 +191,7 @@ enum renewal_event renewal_step(
         return go_on(r, now);
     if (r->state == RENEWAL_CHECKING)
         return over ? checked(r) : RENEWAL_NOTHING;
-    if (r->state == RENEWAL_ASKING && over)
+    if (r->state == RENEWAL_EXTENDING && over)
         return answered(r, lease, now);
     if (!renewal_on(r) || !r->ticked)
         return RENEWAL_NOTHING;
@@ -217,7 +217,7 @@ uint64_t renewal_wake(const struct renewal *r)
         return NEVER;
     case RENEWAL_WAITING:
         return schedule_wake(&r->schedule);
-    case RENEWAL_ASKING:
+    case RENEWAL_EXTENDING:
         return earlier(schedule_wake(&r->schedule), round_wake(&r->round));
     case RENEWAL_CHECKING:
         return round_wake(&r->round);

@@ -36,10 +36,10 @@ struct renewal {
     struct round round; /* the current or the last round of extends or checks */
     enum renewal_state {
         RENEWAL_OFF,
-        RENEWAL_WAITING,  /* until the schedule says that one is due */
-        RENEWAL_ASKING,   /* an extend is under way */
-        RENEWAL_CHECKING, /* the lease is lost: who holds the name now? */
-        RENEWAL_CLOSING   /* its last asks are being taken; then .next */
+        RENEWAL_WAITING,   /* until the schedule says that one is due */
+        RENEWAL_EXTENDING, /* an extend is under way */
+        RENEWAL_CHECKING,  /* the lease is lost: who holds the name now? */
+        RENEWAL_CLOSING    /* its last effects are being taken; then .next */
     } state;
     enum renewal_state next;
     uint64_t check_until;
@@ -55,7 +55,7 @@ struct renewal {
 };
 
 enum renewal_event {
-    RENEWAL_NOTHING, /* more asks may have become due */
+    RENEWAL_NOTHING, /* more effects may have become due */
     RENEWAL_RENEWED, /* the lease has been extended */
     RENEWAL_FAILED,  /* it will be tried again */
     RENEWAL_LOST
@@ -69,14 +69,14 @@ void renewal_extended(
     struct renewal *r, const struct lease *lease, uint64_t now);
 /* A call learnt that the token is gone: the lease is lost. */
 void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now);
-/* Stops renewing. Asks of kind ASK_LEAVE may follow. */
+/* Stops renewing. Effects of kind EFFECT_ABANDON may follow. */
 void renewal_stop(struct renewal *r);
 
-bool renewal_next(struct renewal *r, struct ask *ask);
+bool renewal_next(struct renewal *r, struct effect *effect);
 void renewal_outcome(struct renewal *r, unsigned server,
     const struct outcome *outcome, uint64_t now);
 void renewal_tick(struct renewal *r, uint64_t now);
-/* Call it when all asks have been taken, again and again until it returns
+/* Call it when all effects have been taken, again and again until it returns
  * NOTHING and renewal_next() false: says what has happened. */
 enum renewal_event renewal_step(
     struct renewal *r, struct lease *lease, uint64_t now);
@@ -85,13 +85,13 @@ uint64_t renewal_wake(const struct renewal *r);
 /* Is an answer from a server due? */
 static inline bool renewal_busy(const struct renewal *r)
 {
-    return r && (r->state == RENEWAL_ASKING || r->state == RENEWAL_CHECKING);
+    return r && (r->state == RENEWAL_EXTENDING || r->state == RENEWAL_CHECKING);
 }
 
 /* Is the lease being renewed, with no loss decided? */
 static inline bool renewal_on(const struct renewal *r)
 {
-    return r && (r->state == RENEWAL_WAITING || r->state == RENEWAL_ASKING);
+    return r && (r->state == RENEWAL_WAITING || r->state == RENEWAL_EXTENDING);
 }
 
 #endif

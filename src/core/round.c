@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rounds of all verbs but acquire: asks, retries and counts.
+ * Rounds of all verbs but acquire: effects, retries and counts.
  *
  * Invariant: a server is counted once, by its first answer. After a try that
  * may have been applied, an answer counts only if it would be the same for a
@@ -54,11 +54,11 @@ void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
     (void)now; /* every server is asked at once, whatever the time */
     for (unsigned i = 0; i < r->terms.servers; i++) {
         r->terms.ballots[i] =
-            (struct ballot){.part = PART_TO_ASK, .again_at = NEVER};
+            (struct ballot){.part = PART_TO_SEND, .again_at = NEVER};
     }
 }
 
-/* All asks of a decided round have been taken. */
+/* All effects of a decided round have been taken. */
 static void finish_round(struct round *r)
 {
     r->phase = PHASE_OVER;
@@ -74,33 +74,33 @@ static void finish_round(struct round *r)
 static enum part closing_vote(struct round *r, unsigned server)
 {
     enum part part = r->terms.ballots[server].part;
-    if (part != PART_TO_ASK && part != PART_ASKED && part != PART_IDLE)
+    if (part != PART_TO_SEND && part != PART_SENT && part != PART_IDLE)
         return part;
-    if (part == PART_ASKED || r->terms.ballots[server].why == FAULT_NONE)
+    if (part == PART_SENT || r->terms.ballots[server].why == FAULT_NONE)
         r->terms.ballots[server].why = FAULT_TIMEOUT;
-    bool unsure = part == PART_ASKED || r->terms.ballots[server].was_unsure;
+    bool unsure = part == PART_SENT || r->terms.ballots[server].was_unsure;
     return unsure && traits_of(r)->may_change ? PART_UNSURE : PART_FAULT;
 }
 
 /* Ends the round. VERDICT_OPEN: the verdict follows from the votes once all
- * asks have been taken. */
+ * effects have been taken. */
 static void conclude_round(struct round *r, enum verdict verdict)
 {
     r->verdict = verdict;
     for (unsigned i = 0; i < r->terms.servers; i++) {
-        bool asked = r->terms.ballots[i].part == PART_ASKED;
-        r->terms.ballots[i].vote = closing_vote(r, i);
+        bool asked = r->terms.ballots[i].part == PART_SENT;
+        r->terms.ballots[i].next_part = closing_vote(r, i);
         /* A release must delete the key, also at a server to which it was not
          * sent. */
         if (traits_of(r)->deletes && !r->terms.ballots[i].ended)
             r->terms.ballots[i].part = PART_TO_UNDO;
         else if (asked)
-            r->terms.ballots[i].part = PART_TO_LEAVE;
+            r->terms.ballots[i].part = PART_TO_ABANDON;
         else
-            r->terms.ballots[i].part = r->terms.ballots[i].vote;
+            r->terms.ballots[i].part = r->terms.ballots[i].next_part;
     }
     r->phase = PHASE_ENDING;
-    if (!parts_asking(r->terms.ballots, r->terms.servers))
+    if (!parts_pending(r->terms.ballots, r->terms.servers))
         finish_round(r);
 }
 
@@ -206,7 +206,7 @@ void round_outcome(struct round *r, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
     if (server >= r->terms.servers ||
-        r->terms.ballots[server].part != PART_ASKED)
+        r->terms.ballots[server].part != PART_SENT)
         return;
     uint64_t *sent_at = &r->terms.ballots[server].sent_at;
     if (!guarded(GUARD_SEND_TIME))
@@ -233,25 +233,25 @@ void round_outcome(struct round *r, unsigned server,
     decide_round(r);
 }
 
-bool round_next(struct round *r, struct ask *ask)
+bool round_next(struct round *r, struct effect *effect)
 {
     unsigned servers = r->terms.servers;
-    unsigned *server = &ask->server;
+    unsigned *server = &effect->server;
     *server = 0;
-    if (part_find(r->terms.ballots, servers, PART_TO_ASK, server)) {
-        ask->kind = ASK_SEND;
-        r->terms.ballots[*server].part = PART_ASKED;
+    if (part_find(r->terms.ballots, servers, PART_TO_SEND, server)) {
+        effect->kind = EFFECT_SEND;
+        r->terms.ballots[*server].part = PART_SENT;
         r->terms.ballots[*server].tries++;
         return true;
     }
     if (part_find(r->terms.ballots, servers, PART_TO_UNDO, server)) {
-        ask->kind = ASK_UNDO;
-        r->terms.ballots[*server].part = r->terms.ballots[*server].vote;
+        effect->kind = EFFECT_UNDO;
+        r->terms.ballots[*server].part = r->terms.ballots[*server].next_part;
         return true;
     }
-    if (part_find(r->terms.ballots, servers, PART_TO_LEAVE, server)) {
-        ask->kind = ASK_LEAVE;
-        r->terms.ballots[*server].part = r->terms.ballots[*server].vote;
+    if (part_find(r->terms.ballots, servers, PART_TO_ABANDON, server)) {
+        effect->kind = EFFECT_ABANDON;
+        r->terms.ballots[*server].part = r->terms.ballots[*server].next_part;
         return true;
     }
     if (r->phase == PHASE_ENDING)
@@ -269,7 +269,7 @@ void round_withdrawn(struct round *r, unsigned server)
 
 void round_tick(struct round *r, uint64_t now)
 {
-    if (r->phase != PHASE_ASKING)
+    if (r->phase != PHASE_ROUND)
         return;
     if (now >= r->terms.end) {
         conclude_round(r, VERDICT_OPEN);
@@ -277,7 +277,7 @@ void round_tick(struct round *r, uint64_t now)
     }
     for (unsigned i = 0; i < r->terms.servers; i++) {
         if (now >= r->terms.ballots[i].again_at) {
-            r->terms.ballots[i].part = PART_TO_ASK;
+            r->terms.ballots[i].part = PART_TO_SEND;
             r->terms.ballots[i].again_at = NEVER;
         }
     }
@@ -285,7 +285,7 @@ void round_tick(struct round *r, uint64_t now)
 
 void round_cancel(struct round *r)
 {
-    if (r->phase == PHASE_ASKING)
+    if (r->phase == PHASE_ROUND)
         conclude_round(r, VERDICT_CANCELLED);
     else if (r->phase == PHASE_ENDING && r->verdict == VERDICT_OPEN)
         r->verdict = VERDICT_CANCELLED;
@@ -293,7 +293,7 @@ void round_cancel(struct round *r)
 
 uint64_t round_wake(const struct round *r)
 {
-    if (r->phase != PHASE_ASKING)
+    if (r->phase != PHASE_ROUND)
         return NEVER;
     uint64_t wake = r->terms.end;
     for (unsigned i = 0; i < r->terms.servers; i++)

@@ -8,7 +8,7 @@
  * Invariant: a deadline comes only from a quorum of MINE, counted from the
  * first send to each server. "Not mine" after a release that may have been
  * applied is UNKNOWN, because the first try may have deleted the key. Every
- * server at which a release may be unfinished gets an ASK_UNDO.
+ * server at which a release may be unfinished gets an EFFECT_UNDO.
  */
 #ifndef NXLOCK_CORE_ROUND_H
 #define NXLOCK_CORE_ROUND_H
@@ -40,7 +40,7 @@ struct round {
     struct backoff backoff; /* the driver inits it before round_start */
     uint64_t deadline;      /* VERDICT_YES of EXTEND, ADOPT: the new one */
     enum fault fault;       /* VERDICT_UNKNOWN, VERDICT_FAULT: the worst */
-    enum verdict verdict;   /* decided, though asks may be left to take */
+    enum verdict verdict;   /* decided, though effects may be left to take */
 
     /* private */
     enum phase phase;
@@ -51,10 +51,11 @@ struct round {
 void round_init_backoff(struct round *r, uint64_t seed);
 void round_start(
     struct round *r, const struct round_terms *terms, uint64_t now);
-bool round_next(struct round *r, struct ask *ask);
+bool round_next(struct round *r, struct effect *effect);
 void round_outcome(struct round *r, unsigned server,
     const struct outcome *outcome, uint64_t now);
-/* After an ASK_UNDO or ASK_LEAVE: no byte of the last try had been sent. */
+/* After an EFFECT_UNDO or EFFECT_ABANDON: no byte of the last try had been
+ * sent. */
 void round_withdrawn(struct round *r, unsigned server);
 void round_tick(struct round *r, uint64_t now);
 void round_cancel(struct round *r);

@@ -104,9 +104,9 @@ uint64_t schedule_patience(
         deadline_after(now, earlier(share, timeout_ns)), schedule_lost_at(h));
 }
 
-void schedule_asked(struct schedule *h, uint64_t now)
+void schedule_begun(struct schedule *h, uint64_t now)
 {
-    h->asked_at = now;
+    h->begun_at = now;
     h->renew_at = NEVER;
 }
 
@@ -114,16 +114,16 @@ void schedule_renewed(struct schedule *h, uint64_t deadline, uint64_t now)
 {
     /* Count from when it was asked, so that the rate does not depend on how
      * long the answer took. */
-    uint64_t from = h->asked_at ? h->asked_at : now;
+    uint64_t from = h->begun_at ? h->begun_at : now;
     h->deadline = later(h->deadline, deadline);
-    h->asked_at = h->failing_since = 0;
+    h->begun_at = h->failing_since = 0;
     plan_renewal(h, spread(h, period_of(h), 90), from);
 }
 
 void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now)
 {
     h->deadline = later(h->deadline, deadline);
-    if (h->asked_at)
+    if (h->begun_at)
         return; /* its answer plans the next one */
     h->failing_since = 0;
     plan_renewal(h, spread(h, period_of(h), 90), now);
@@ -133,7 +133,7 @@ void schedule_failed(struct schedule *h, uint64_t now)
 {
     uint64_t delay = earlier(lease_of(h) / RETRY_PER_LEASE, RETRY_MOST);
     if (!h->failing_since)
-        h->failing_since = h->asked_at ? h->asked_at : now;
-    h->asked_at = 0;
+        h->failing_since = h->begun_at ? h->begun_at : now;
+    h->begun_at = 0;
     h->renew_at = on_grid(h, deadline_after(now, spread(h, delay, 50)));
 }

@@ -26,7 +26,7 @@ struct schedule {
     struct schedule_terms terms;
     uint64_t deadline;      /* of the lease as it is now */
     uint64_t renew_at;      /* NEVER: one is under way, or none is wanted */
-    uint64_t asked_at;      /* when the one under way was begun; 0: none is */
+    uint64_t begun_at;      /* when the one under way was begun; 0: none is */
     uint64_t failing_since; /* the first failure after the last success; or 0 */
     struct backoff jitter;
 };
@@ -35,7 +35,7 @@ struct schedule {
 void schedule_begin(
     struct schedule *h, const struct schedule_terms *terms, uint64_t now);
 
-/* What to do at now. RENEW: then call schedule_asked(). LOST: the lease can no
+/* What to do at now. RENEW: then call schedule_begun(). LOST: the lease can no
  * longer be extended in time; nothing else is due. */
 enum schedule_due schedule_due(const struct schedule *h, uint64_t now);
 /* When the lease counts as lost unless it is extended before. */
@@ -52,7 +52,7 @@ uint64_t schedule_patience(
 /* Report to the schedule: a renewal has begun; it succeeded, and the lease
  * lasts until deadline; a call extended the lease, perhaps during a renewal;
  * the renewal failed, or was not answered. */
-void schedule_asked(struct schedule *h, uint64_t now);
+void schedule_begun(struct schedule *h, uint64_t now);
 void schedule_renewed(struct schedule *h, uint64_t deadline, uint64_t now);
 void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now);
 void schedule_failed(struct schedule *h, uint64_t now);

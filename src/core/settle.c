@@ -37,7 +37,7 @@ void life_end_removing_key(struct life *l, uint64_t now)
 static bool tell_may_be_lost(const struct life *l, uint64_t now)
 {
     bool arrived = l->result == LIFE_OK || l->result == LIFE_LOST;
-    return l->call == CALL_TELL && !arrived && l->ask_ms == 0 &&
+    return l->call == CALL_TELL && !arrived && l->request_ttl_ms == 0 &&
            !limit_passed(l->not_after, now);
 }
 
@@ -76,7 +76,7 @@ static bool too_many_down(const struct life *l)
         return false;
     for (unsigned i = 0; i < l->terms.servers; i++) {
         bool down = l->terms.peers[i].link == PEER_DOWN;
-        able += (l->heard & 1U << i) || ((l->asked & 1U << i) && !down);
+        able += (l->answered & 1U << i) || ((l->requested & 1U << i) && !down);
     }
     return able < quorum_of(l->terms.servers);
 }
@@ -120,7 +120,7 @@ static enum life_result result_of(struct life *l)
         return result_found(l);
     case VERDICT_NO:
         return result_no(l);
-    case VERDICT_LATE:
+    case VERDICT_EXPIRED:
         return LIFE_LOST;
     case VERDICT_UNKNOWN:
         return LIFE_UNKNOWN;

@@ -5,7 +5,7 @@
 
 #include "core/state.h"
 
-/* The vote of a call is over and all its asks have been taken: updates the
+/* The vote of a call is over and all its effects have been taken: updates the
  * lease, and returns the result. */
 enum life_result life_settle(struct life *l, uint64_t now);
 

@@ -61,10 +61,11 @@ enum call_token {
 };
 
 /* For which servers a call that is decided still waits a little. */
-enum call_late {
-    LATE_NONE,
-    LATE_CONNECTING, /* they connect: soon they may be part of the quorum */
-    LATE_ALL         /* its caller wants to know what they say */
+enum call_stragglers {
+    STRAGGLERS_NONE,
+    STRAGGLERS_CONNECTING, /* they connect: soon they may be part of the quorum
+                            */
+    STRAGGLERS_ALL         /* its caller wants to know what they say */
 };
 
 /* How the kinds of calls differ in the state machine; one row for each. Their
@@ -75,7 +76,7 @@ struct call_kind {
     bool adopts : 1;           /* success makes the token the lock's own */
     enum round_kind round : 8; /* of all that do not acquire */
     enum call_token token : 8;
-    enum call_late late : 8;
+    enum call_stragglers stragglers : 8;
     enum life_result no : 8; /* the result of VERDICT_NO */
     bool undone : 1; /* what it leaves at a server is removed in the background
                       */
@@ -104,7 +105,7 @@ enum action_kind {
     ACTION_UNDO,
     /* Stop waiting for the request at server (if it had not been sent, call
      * life_withdrawn); a late answer does no harm. */
-    ACTION_LEAVE,
+    ACTION_ABANDON,
     /* No request is left, but the key may be there: compare-and-delete it in
      * the background, until life.clean_until; or, if life.clean_begun, take
      * back that its work was begun. */
@@ -117,7 +118,7 @@ enum action_kind {
     ACTION_CLAIM,
     /* ADOPT: no server is deleting the token: cancel its background cleanups at
      * this one. */
-    ACTION_KEEP
+    ACTION_ADOPT
 };
 
 struct action {
@@ -164,18 +165,18 @@ struct life {
     bool line_due;    /* ACTION_LINE is to be taken */
     bool token_due;   /* ADOPT: ACTION_TOKEN comes first */
     bool claimed;     /* ADOPT: ACTION_CLAIM has been asked for */
-    bool kept;        /* ADOPT: ACTION_KEEP has been asked for */
+    bool adopted;     /* ADOPT: ACTION_ADOPT has been asked for */
     bool no_token, not_claimed;
-    uint32_t gap_ms;  /* RELEASE, TELL: see verb.h */
-    uint32_t ask_ms;  /* the TTL to ask for */
-    unsigned offered; /* the round after which ACTION_LINE was */
+    uint32_t gap_ms;         /* RELEASE, TELL: see verb.h */
+    uint32_t request_ttl_ms; /* the TTL to ask for */
+    unsigned offered;        /* the round after which ACTION_LINE was */
     uint64_t not_after;
     uint64_t seed;
-    unsigned reached;      /* servers where the token may be, by bits */
-    unsigned asked, heard; /* of the present round of an acquire */
-    unsigned late;         /* servers still waited for after the verdict */
-    uint64_t late_until;
-    unsigned to_undo, to_leave, to_clean, to_claim, to_keep;
+    unsigned reached;             /* servers where the token may be, by bits */
+    unsigned requested, answered; /* of the present round of an acquire */
+    unsigned stragglers; /* servers still waited for after the verdict */
+    uint64_t stragglers_until;
+    unsigned to_undo, to_abandon, to_clean, to_claim, to_adopt;
     unsigned char events[LIFE_EVENTS]; /* enum life_event */
 };
 

@@ -173,11 +173,11 @@ void vote_line_up(struct vote *v, struct line *line,
 }
 
 /* If the wait in line is over, the acquire goes on. */
-static void leave_line(struct vote *v)
+static void end_line_wait(struct vote *v)
 {
     static const enum verdict verdicts[] = {
         [LINE_NO] = VERDICT_NO,
-        [LINE_LATE] = VERDICT_LATE,
+        [LINE_EXPIRED] = VERDICT_EXPIRED,
         [LINE_UNKNOWN] = VERDICT_UNKNOWN,
         [LINE_FAULT] = VERDICT_FAULT,
         [LINE_CANCELLED] = VERDICT_CANCELLED,
@@ -202,31 +202,31 @@ static void leave_line(struct vote *v)
 
 /* -------------------------------------------------------------- the machine */
 
-static bool acquire_asks(struct vote *v, struct ask *ask)
+static bool acquire_effect(struct vote *v, struct effect *effect)
 {
-    if (!acquire_next(&v->acquire, ask))
+    if (!acquire_next(&v->acquire, effect))
         return false;
-    if (ask->kind == ASK_TOKEN)
+    if (effect->kind == EFFECT_TOKEN)
         forget_conditions(v);
     return true;
 }
 
-bool vote_next(struct vote *v, struct ask *ask)
+bool vote_next(struct vote *v, struct effect *effect)
 {
     switch (v->machine) {
     case VOTE_ROUND:
-        return round_next(&v->round, ask);
+        return round_next(&v->round, effect);
     case VOTE_FENCE:
-        return fence_next(&v->fence, ask);
+        return fence_next(&v->fence, effect);
     case VOTE_LINE:
-        if (line_next(v->line, ask))
+        if (line_next(v->line, effect))
             return true;
-        leave_line(v);
-        return !v->line && acquire_asks(v, ask);
+        end_line_wait(v);
+        return !v->line && acquire_effect(v, effect);
     case VOTE_ACQUIRE:
         break;
     }
-    return acquire_asks(v, ask);
+    return acquire_effect(v, effect);
 }
 
 void vote_outcome(struct vote *v, unsigned server,

@@ -61,7 +61,7 @@ void vote_line_up(struct vote *v, struct line *line,
     const struct line_terms *terms, uint64_t seed, uint64_t now);
 
 /* As in machine.h. */
-bool vote_next(struct vote *v, struct ask *ask);
+bool vote_next(struct vote *v, struct effect *effect);
 void vote_outcome(struct vote *v, unsigned server,
     const struct outcome *outcome, uint64_t now);
 void vote_withdrawn(struct vote *v, unsigned server);
@@ -73,10 +73,10 @@ enum verdict vote_verdict(const struct vote *v);
 uint64_t vote_fence(const struct vote *v);
 enum fault vote_fault(const struct vote *v);
 
-/* What the verdict calls for, once all asks have been taken. */
+/* What the verdict calls for, once all effects have been taken. */
 enum vote_step {
     VOTE_OPEN,    /* no verdict yet */
-    VOTE_GOES_ON, /* a condition comes next: take asks again */
+    VOTE_GOES_ON, /* a condition comes next: take effects again */
     VOTE_UNDO,    /* it is not met: undo the grant, then vote_again() */
     VOTE_OVER     /* vote_verdict() is final */
 };

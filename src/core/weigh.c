@@ -58,8 +58,8 @@ static bool outcome_counts(const struct eligibility *e, enum verb_kind verb,
     return true;
 }
 
-bool weigh_verb(const struct eligibility *e, enum verb_kind verb, uint64_t now,
-    struct outcome *instead)
+bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
+    uint64_t now, struct outcome *instead)
 {
     if (!verb_traits[verb].may_grant || !eligibility_matters(e, verb) ||
         eligibility_votes(e, now))

@@ -16,8 +16,8 @@
 
 /* May verb be sent to the server now? False: *instead is the outcome to count,
  * without a text. */
-bool weigh_verb(const struct eligibility *e, enum verb_kind verb, uint64_t now,
-    struct outcome *instead);
+bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
+    uint64_t now, struct outcome *instead);
 
 /* Does this outcome of verb count? False: *instead is the fault to count
  * instead of it, without a text. */
@@ -26,7 +26,8 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
 
 /* Does a message count by which the lock is handed over to a token in line? It
  * counts as a grant in answer to the request by which the token waits, which
- * was sent at asked_at (line_asked_at()). False: the next answer decides. */
+ * was sent at asked_at (line_last_sent_at()). False: the next answer decides.
+ */
 bool weigh_message(
     const struct eligibility *e, uint64_t asked_at, uint64_t now);
 

@@ -130,7 +130,8 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
     struct operation *op = operation_of(lock, track);
     struct request *r = &op->requests[server];
     const struct verb_traits *verb = &verb_traits[op->verb.kind];
-    if (!voters_ask(node_of(r->server), op->verb.kind, now, outcome, words))
+    if (!voters_may_send(
+            node_of(r->server), op->verb.kind, now, outcome, words))
         return true;
     if (verb->shortens_ttl && exchange_end_is_in_value(&r->exchange)) {
         *outcome =
@@ -237,7 +238,7 @@ void action_carry_out(
         note(lock, action->track, server, &not_mine);
         break;
     case ACTION_UNDO:
-    case ACTION_LEAVE:
+    case ACTION_ABANDON:
         unanswered_leave(op, server);
         if (operation_abandon(op, server, undo, now))
             life_withdrawn(&lock->life, action);
@@ -249,7 +250,7 @@ void action_carry_out(
         if (!can_adopt(lock, server))
             life_not_claimed(&lock->life);
         break;
-    case ACTION_KEEP:
+    case ACTION_ADOPT:
         keep_adopted(lock, server);
         break;
     case ACTION_LINE:

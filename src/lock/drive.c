@@ -33,7 +33,7 @@ static void compose(struct nxl_lock *lock, int result)
         .fault = life->fault,
         .left_ms = acquires ? life->vote.acquire.left_ms : LEFT_UNKNOWN,
         .waited = !acquires || vote_past_grant(&life->vote) ||
-                  life->vote.acquire.silent > 0,
+                  life->vote.acquire.unanswered > 0,
     };
     if (!once_compose(lock, result, &message))
         message_compose(&report, &message);
@@ -80,7 +80,7 @@ void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
     lock->started_at = now;
     lock->attempts = 0;
     operation_begin(&lock->operation, request);
-    lock->operation.kept = kind == NXL_OP_BREAK ? NULL : &lock->name.kept;
+    lock->operation.cache = kind == NXL_OP_BREAK ? NULL : &lock->name.cache;
     /* Also needed for a request that is undone before it was sent. */
     struct verb *verb = &lock->operation.verb;
     life_verb(&lock->life, TRACK_CALL, verb);
@@ -120,7 +120,7 @@ static void call_outcome(struct operation *op, unsigned server,
     struct nxl_lock *lock = list_entry(op, struct nxl_lock, operation);
     if (!lock->call.running)
         return;
-    if (lock->operation.verb.test)
+    if (lock->operation.verb.test_listener)
         waiting_answered(lock, outcome, now);
     action_outcome(lock, TRACK_CALL, server, outcome, now);
     lock_run(lock, now);

@@ -48,7 +48,7 @@ static bool counts(const struct nxl_lock *lock, uint64_t now)
 {
     const struct request *r = &lock->operation.requests[0];
     return voters_believe(node_of(r->server),
-        line_asked_at(&lock->name.waiting->line, r->sent_at), now);
+        line_last_sent_at(&lock->name.waiting->line, r->sent_at), now);
 }
 
 static void take_message(

@@ -147,7 +147,7 @@ static int result_of_round(const struct round *round)
     case VERDICT_YES:
     case VERDICT_NO:
     case VERDICT_RECORDED:
-    case VERDICT_LATE:
+    case VERDICT_EXPIRED:
         break;
     }
     return NXL_LOST;

@@ -81,16 +81,16 @@ int result_of_life(const struct life *life)
 }
 
 /* Which servers a message lists, and what it says about each. */
-struct troubles {
+struct server_faults {
     const struct operation *operation;
-    bool silent;   /* also those that did not answer */
-    bool mending;  /* only servers that need repair or time */
-    bool remedies; /* each is followed by its remedy */
+    bool silent;          /* also those that did not answer */
+    bool only_actionable; /* only servers that need repair or time */
+    bool remedies;        /* each is followed by its remedy */
 };
 
 /* The fault of a server, and the words for it; FAULT_NONE: it is not listed. */
 static enum fault trouble(
-    const struct troubles *about, unsigned i, struct text *words)
+    const struct server_faults *about, unsigned i, struct text *words)
 {
     const struct note *n = &about->operation->notes[i];
     const struct server *s = about->operation->requests[i].server;
@@ -101,7 +101,7 @@ static enum fault trouble(
         fault = n->fault;
     else if (n->kind == NOTE_ASKED && (about->silent || down))
         fault = down && s->why_fault ? s->why_fault : FAULT_TIMEOUT;
-    if (about->mending && fault != FAULT_RESTARTED &&
+    if (about->only_actionable && fault != FAULT_RESTARTED &&
         !fault_needs_repair(fault))
         return FAULT_NONE;
     if (n->kind == NOTE_FAULT)
@@ -112,7 +112,7 @@ static enum fault trouble(
 }
 
 /* "redis://a:6379/0, redis://b:6379/0: no answer in time; redis://c: ..." */
-static void add_troubles(const struct troubles *about, struct text *t)
+static void add_troubles(const struct server_faults *about, struct text *t)
 {
     const struct operation *op = about->operation;
     unsigned count = op->client->server_count;
@@ -139,7 +139,7 @@ static void add_troubles(const struct troubles *about, struct text *t)
 }
 
 /* Do all faults have the same remedy? *remedy is that of the first fault. */
-static bool same_remedy(const struct troubles *about, const char **remedy)
+static bool same_remedy(const struct server_faults *about, const char **remedy)
 {
     struct text words;
     bool any = false, same = true;
@@ -158,7 +158,7 @@ static bool same_remedy(const struct troubles *about, const char **remedy)
 /* Adds the servers and their remedy: at the end if it is the same for all, else
  * after each server. If there is no room for that, none is shown, because a
  * single one would seem to apply to all. */
-static void add_mending(struct troubles *about, struct text *t)
+static void add_mending(struct server_faults *about, struct text *t)
 {
     const struct text before = *t;
     const char *remedy;
@@ -176,7 +176,7 @@ static void add_mending(struct troubles *about, struct text *t)
 void message_at(
     const struct operation *operation, unsigned server, struct text *text)
 {
-    struct troubles about = {.operation = operation, .silent = true};
+    struct server_faults about = {.operation = operation, .silent = true};
     struct text words;
     (void)trouble(&about, server, &words);
     text_add(text, words.data);
@@ -185,7 +185,8 @@ void message_at(
 bool message_minority(
     const struct operation *operation, bool *young, struct text *text)
 {
-    struct troubles about = {.operation = operation, .mending = true};
+    struct server_faults about = {
+        .operation = operation, .only_actionable = true};
     unsigned count = operation->client->server_count, told = 0;
     struct text words;
     *young = true;
@@ -259,7 +260,8 @@ static void add_failure(const struct report *r, struct text *t)
 /* Several servers failed. */
 static void add_failures(const struct report *r, struct text *t)
 {
-    struct troubles about = {.operation = r->operation, .silent = r->waited};
+    struct server_faults about = {
+        .operation = r->operation, .silent = r->waited};
     unsigned count = r->operation->client->server_count;
     if (r->result == NXL_UNKNOWN)
         unanswered_add(r->operation, t);
@@ -270,7 +272,7 @@ static void add_failures(const struct report *r, struct text *t)
 void message_compose(const struct report *r, struct text *t)
 {
     bool several = r->operation->client->server_count > 1;
-    struct troubles about = {.operation = r->operation};
+    struct server_faults about = {.operation = r->operation};
     struct text words;
     text_clear(t);
     if (r->result == NXL_OK || r->result == NXL_FREE) {

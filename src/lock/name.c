@@ -28,7 +28,7 @@ bool name_make(
 
 void name_free(struct lock_name *n)
 {
-    command_cache_free(&n->kept);
+    command_cache_free(&n->cache);
     free((char *)n->counter.data);
     free((char *)n->key.data);
 }

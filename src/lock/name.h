@@ -17,10 +17,10 @@
 
 struct lock_name {
     struct slice key;
-    struct slice counter;      /* the fencing token's key; empty: none */
-    struct command_cache kept; /* formatted for this key */
-    struct ballot *ballots;    /* of the lock's life, in the handle's memory */
-    struct waiting *waiting;   /* NULL: it has never waited in line */
+    struct slice counter;       /* the fencing token's key; empty: none */
+    struct command_cache cache; /* formatted for this key */
+    struct ballot *ballots;     /* of the lock's life, in the handle's memory */
+    struct waiting *waiting;    /* NULL: it has never waited in line */
 };
 
 /* Makes the key of a prefix and a name, and the counter's if acquires draw a

@@ -11,7 +11,7 @@ void once_free(struct nxl_lock *lock)
 {
     if (!lock->once)
         return;
-    leaves_free(&lock->once->found);
+    reply_values_free(&lock->once->found);
     free(lock->once->result);
     free(lock->once->before);
     free(lock->once);
@@ -45,8 +45,8 @@ void once_complete(struct nxl_lock *lock, struct verb *verb)
     if (!traits->uses_record)
         return;
     verb->once = &lock->once->terms;
-    if (traits->has_leaves)
-        verb->leaves = &lock->once->found;
+    if (traits->has_values)
+        verb->values = &lock->once->found;
 }
 
 /* ------------------------------------------------------ what was found */
@@ -61,14 +61,14 @@ static void copy_text(struct slice *text, char *room, size_t most)
 
 struct slice once_line(const struct once *once)
 {
-    return leaves_at(&once->found, 2);
+    return reply_values_at(&once->found, 2);
 }
 
 /* Work has begun: keeps the line that was in doubt before, if one was, because
  * FAILED restores it. */
 static void keep_before(struct once *once)
 {
-    struct slice line = leaves_at(&once->found, 3);
+    struct slice line = reply_values_at(&once->found, 3);
     once->before = line.len ? strndup(line.data, line.len) : NULL;
 }
 
@@ -101,7 +101,7 @@ static bool is_answer(int result)
            result == NXL_MISMATCH;
 }
 
-void once_leave(struct nxl_lock *lock)
+void once_reset(struct nxl_lock *lock)
 {
     if (!lock->once)
         return;
@@ -118,7 +118,7 @@ void once_over(struct nxl_lock *lock, int result)
     if (!once)
         return;
     if (call == CALL_ACQUIRE || (call == CALL_ADOPT && result == NXL_OK)) {
-        once_leave(lock);
+        once_reset(lock);
         once->work = lock->adopted ? WORK_OWN : WORK_NONE;
     }
     if (call == CALL_BEGIN || call == CALL_LOOK || call == CALL_TELL) {

@@ -31,7 +31,8 @@ struct once {
     char *before;
     /* What the last call has found or written. */
     bool answered;
-    struct leaves found;  /* a code, a number, the first line, the result */
+    struct reply_values
+        found;            /* a code, a number, the first line, the result */
     struct record record; /* its first line; with zeros behind the texts */
     char token[TOKEN_MAX + 1];
     char found_fingerprint[FINGERPRINT_MOST + 1];
@@ -52,7 +53,7 @@ struct slice once_token(const struct nxl_lock *lock);
 /* Forgets work that is no longer the handle's. */
 void once_leave_work(struct once *once);
 /* The lock gets another token: forgets what was kept about the last one. */
-void once_leave(struct nxl_lock *lock);
+void once_reset(struct nxl_lock *lock);
 /* A call is over, whatever its kind: notes what it has found, and whose work a
  * verdict is about from now on. */
 void once_over(struct nxl_lock *lock, int result);

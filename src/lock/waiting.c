@@ -122,8 +122,8 @@ void waiting_complete(struct nxl_lock *lock, struct verb *verb)
         w->client = w->line.by_message ? subscriber_id(s) : slice_of("-");
     }
     verb->client = w->client;
-    verb->test = w->line.by_message &&
-                 channel_untested(w->channel, waiting_connection(lock));
+    verb->test_listener = w->line.by_message && channel_untested(w->channel,
+                                                    waiting_connection(lock));
     w->tested_with = subscriber_connection(s);
 }
 
@@ -133,8 +133,8 @@ void waiting_answered(
     if (outcome->kind != OUTCOME_BUSY)
         return;
     subscriber_tested(&node_of_lock(lock)->subscriber,
-        lock->name.waiting->tested_with, outcome->connection, outcome->deaf,
-        now);
+        lock->name.waiting->tested_with, outcome->connection,
+        outcome->no_listener, now);
 }
 
 /* ------------------------------------------------------------- for people */

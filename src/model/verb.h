@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/deadline.h"
-#include "base/leaves.h"
+#include "base/reply_values.h"
 #include "base/slice.h"
 #include "model/verb_kind.h"
 #include "model/fault.h"
@@ -40,7 +40,7 @@ struct once_terms {
     enum once_state verdict;
     int code;
     struct slice result;
-    bool not_kept; /* there is a result, but too long to be kept */
+    bool result_omitted; /* there is a result, but too long to be kept */
     /* FORGET: the first line of the record that was seen */
     struct slice line;
 };
@@ -56,8 +56,9 @@ struct verb {
     /* QUERY: the command changes something, and says so by 1, or by 0 that
      * there was nothing to change. Else it only reads. */
     bool changes;
-    bool test;     /* JOIN, STAY: say whether the client listens */
-    bool followed; /* RELEASE, TELL: somebody is probably in line behind it */
+    bool test_listener; /* JOIN, STAY: say whether the client listens */
+    bool has_followers; /* RELEASE, TELL: somebody is probably in line behind it
+                         */
     struct slice key;
     /* ACQUIRE, EXTEND, RELEASE, CAP_TTL: the whole value. INSPECT: empty, or
      * the token to compare with (then the outcome is MINE or NOT_MINE). */
@@ -79,16 +80,16 @@ struct verb {
      * the same step; empty: draw none. */
     struct slice counter; /* RAISE too */
     union {
-        uint64_t fence;    /* RAISE */
-        size_t word_count; /* QUERY */
+        uint64_t fence;   /* RAISE */
+        size_t arg_count; /* QUERY */
     };
     union {
         const struct once_terms *once; /* BEGIN, LOOK, TELL, FORGET */
-        const struct slice *words;     /* QUERY */
+        const struct slice *args;      /* QUERY */
     };
     /* QUERY: the answer. BEGIN, LOOK, TELL: the record's first line, and its
      * result, as they are now; neither, if there is no record */
-    struct leaves *leaves;
+    struct reply_values *values;
 };
 
 enum outcome_kind {
@@ -97,7 +98,7 @@ enum outcome_kind {
      * token. For ttl_ms from now on or longer */
     OUTCOME_GRANTED,
     /* ACQUIRE, BEGIN: the key holds another value; left_ms. JOIN, STAY: the
-     * token is in line; left_ms, ahead, deaf */
+     * token is in line; left_ms, ahead, no_listener */
     OUTCOME_BUSY,
     OUTCOME_MINE,     /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
                        * SUBSCRIBE; TELL, FORGET, UNBEGIN, QUERY: done */
@@ -159,7 +160,8 @@ struct outcome {
     /* BUSY, with verb.doubted: what removes the earlier token is not done, or
      * was given up, so it may be this token that keeps the lock busy. */
     bool owed;
-    bool deaf; /* BUSY in line, with verb.test: the channel has no listener */
+    bool no_listener; /* BUSY in line, with verb.test_listener: the channel has
+                         no listener */
     /* The number of the server's connection over which it was answered; 0: it
      * was not. */
     unsigned connection;

@@ -22,7 +22,7 @@ enum verb_kind {
                    * is shorter */
     VERB_RAISE,   /* raise the counter to .fence at least, if the key holds
                    * token; 0: to the next number */
-    VERB_QUERY,   /* any command: .words, answered in .leaves */
+    VERB_QUERY,   /* any command: .args, answered in .values */
     /* As ACQUIRE with a lease of ttl_ms, but if the key is taken the token
      * joins its line, where a release may hand the lock over to it. */
     VERB_JOIN,
@@ -96,7 +96,7 @@ struct verb_traits {
     bool joins_line : 1;    /* the token is not in line before */
     bool begins_work : 1;   /* it grants, and records that work has begun */
     bool uses_record : 1;   /* .once is used */
-    bool has_leaves : 1;    /* its answer, in any form, is stored in .leaves */
+    bool has_values : 1;    /* its answer, in any form, is stored in .values */
     bool touches_no_lock : 1; /* it changes nothing that a lock relies on */
     bool tells_left : 1;      /* .want_left is used */
     bool hands_over : 1;      /* it gives the lock up: .gap_ms, .followed */
@@ -136,7 +136,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .shortens_ttl = true,
         .type_error_is_no = true},
     [VERB_RAISE] = {.type_error_is_no = true},
-    [VERB_QUERY] = {.has_leaves = true, .touches_no_lock = true},
+    [VERB_QUERY] = {.has_values = true, .touches_no_lock = true},
     [VERB_JOIN] = {.residue = RESIDUE_LATE_KEY,
         .undo = VERB_RELEASE,
         .may_grant = true,
@@ -152,14 +152,14 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .may_grant = true,
         .begins_work = true,
         .uses_record = true,
-        .has_leaves = true},
+        .has_values = true},
     [VERB_LOOK] = {.uses_record = true,
-        .has_leaves = true,
+        .has_values = true,
         .touches_no_lock = true},
     [VERB_TELL] = {.mine = MINE_ANYWHERE,
         .use = USE_ENDS_UNLESS_CLEAR,
         .uses_record = true,
-        .has_leaves = true,
+        .has_values = true,
         .hands_over = true,
         .may_be_late = true},
     [VERB_FORGET] = {.mine = MINE_ANYWHERE, .uses_record = true},
@@ -174,9 +174,9 @@ static inline bool verb_acquires(enum verb_kind kind)
     return verb_traits[kind].residue == RESIDUE_LATE_KEY;
 }
 
-static inline bool verb_has_leaves(enum verb_kind kind)
+static inline bool verb_has_values(enum verb_kind kind)
 {
-    return verb_traits[kind].has_leaves;
+    return verb_traits[kind].has_values;
 }
 
 static inline bool verb_may_grant(enum verb_kind kind)

@@ -132,7 +132,7 @@ static enum slot_kind kind_when_dropped(const struct request *r)
     const struct verb_traits *verb = &verb_traits[r->exchange.verb->kind];
     if (!verb->touches_no_lock)
         return SLOT_CANCELLED;
-    return verb->has_leaves ? SLOT_CANCELLED_QUERY : SLOT_CANCELLED_READ;
+    return verb->has_values ? SLOT_CANCELLED_QUERY : SLOT_CANCELLED_READ;
 }
 
 /* Takes r's remaining slots, from index on, away from it. If there is a cleaner
@@ -337,7 +337,7 @@ static bool tells_too_late(const struct request *r, uint64_t now)
 {
     const struct verb *verb = r->exchange.verb;
     return verb_traits[verb->kind].may_be_late && verb_past_use(verb, now) &&
-           !verb_past_use(verb, r->exchange.asked_at);
+           !verb_past_use(verb, r->exchange.encoded_at);
 }
 
 static void withdraw_request(

@@ -131,7 +131,7 @@ static bool format(struct cleaner *k, unsigned what, struct conn *c,
     if (!(what & CLEANUP_SEND_DELETE))
         return true;
     exchange_restart(&k->exchange, &k->verb, NULL);
-    k->exchange.whole = true;
+    k->exchange.always_text = true;
     if (format_delete(k, c, dialect, now))
         return true;
     if (killing) {

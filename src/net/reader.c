@@ -35,10 +35,10 @@ struct reader {
     char head[HEAD];
     bool behind; /* something was fed after the last reply taken */
     bool broken;
-    bool stuck;            /* by what was received, not by how much */
-    bool starved;          /* broken for lack of memory */
-    bool loose;            /* the present reply may have any form */
-    struct leaves *leaves; /* where its values go; not ours */
+    bool stuck;                  /* by what was received, not by how much */
+    bool starved;                /* broken for lack of memory */
+    bool loose;                  /* the present reply may have any form */
+    struct reply_values *values; /* where its values go; not ours */
     struct text error;
     char text[READER_TEXT];
 };
@@ -64,10 +64,10 @@ static void *refuse_reply(struct reader *r, const char *why)
     return NULL;
 }
 
-void reader_expect(struct reader *r, bool loose, struct leaves *leaves)
+void reader_expect(struct reader *r, bool loose, struct reply_values *values)
 {
     r->loose = loose;
-    r->leaves = leaves;
+    r->values = values;
 }
 
 /* Stores a value of a reply of any form. An error that is the whole reply is
@@ -77,8 +77,8 @@ static bool add_leaf(struct reader *r, const redisReadTask *task,
 {
     if (!r->loose || (reply->kind == REPLY_ERROR && !task->parent))
         return false;
-    if (r->leaves)
-        leaves_add(r->leaves, value);
+    if (r->values)
+        reply_values_add(r->values, value);
     return true;
 }
 
@@ -152,8 +152,8 @@ static void *create_integer(const redisReadTask *task, long long value)
         return refuse_reply(r, "unexpected RESP3 reply from server");
     reply->kind = REPLY_INTEGER;
     reply->integer = value;
-    if (r->loose && r->leaves)
-        leaves_add_number(r->leaves, value);
+    if (r->loose && r->values)
+        reply_values_add_number(r->values, value);
     return reply;
 }
 
@@ -166,8 +166,8 @@ static void *create_nil(const redisReadTask *task)
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_ARRAY)
         return refuse_reply(r, "unexpected RESP3 reply from server");
     reply->kind = REPLY_NIL;
-    if (r->loose && r->leaves)
-        leaves_add_nil(r->leaves);
+    if (r->loose && r->values)
+        reply_values_add_nil(r->values);
     return reply;
 }
 

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "base/leaves.h"
+#include "base/reply_values.h"
 #include "wire/reply.h"
 
 #define READER_TEXT 32768     /* bytes stored of the strings of one reply */
@@ -33,9 +33,9 @@ void reader_free(struct reader *r);
 bool reader_feed(struct reader *r, const void *bytes, size_t len);
 
 /* Call it before each reader_next(). loose: the next reply, or the rest of it,
- * may have any form. Its values are added to leaves, unless that is NULL, and
+ * may have any form. Its values are added to values, unless that is NULL, and
  * reader_next() returns only its kind and the text of an error. */
-void reader_expect(struct reader *r, bool loose, struct leaves *leaves);
+void reader_expect(struct reader *r, bool loose, struct reply_values *values);
 
 /* 1: *reply is the next one, valid until the next call on r. 0: incomplete. -1:
  * broken; reader_error() says why. */

@@ -47,7 +47,7 @@ void request_free(struct request *r)
 }
 
 void request_submit(
-    struct request *r, const struct verb *verb, struct command_cache *kept)
+    struct request *r, const struct verb *verb, struct command_cache *cache)
 {
     struct server *s = r->server;
     if (verb_acquires(verb->kind) &&
@@ -55,7 +55,7 @@ void request_submit(
         r->stray_cleaner->link = NULL;
         r->stray_cleaner = NULL;
     }
-    exchange_restart(&r->exchange, verb, kept);
+    exchange_restart(&r->exchange, verb, cache);
     r->sent_at = 0;
     r->unsure = false;
     if (!verb->doubted)
@@ -380,13 +380,13 @@ void requests_expect(struct server *s)
 {
     const struct slots *slots = &s->conn.slots;
     const struct slot *slot = slots->count ? slots_at(slots, 0) : NULL;
-    struct leaves *leaves = NULL;
+    struct reply_values *values = NULL;
     bool loose = slot && (slot->kind == SLOT_CANCELLED_QUERY ||
                              slot->kind == SLOT_CANCELLED);
     if (slot && slot->kind == SLOT_REQUEST) {
         const struct request *r = slot->owner;
-        loose = verb_has_leaves(r->exchange.verb->kind);
-        leaves = loose ? r->exchange.verb->leaves : NULL;
+        loose = verb_has_values(r->exchange.verb->kind);
+        values = loose ? r->exchange.verb->values : NULL;
     }
-    reader_expect(s->conn.reader, loose, leaves);
+    reader_expect(s->conn.reader, loose, values);
 }

@@ -19,10 +19,10 @@ bool request_prepare(struct request *r, struct slice key);
 void request_unprepare(struct request *r);
 void request_free(struct request *r);
 
-/* Queues r. kept (cached commands) may be NULL; verb and kept must live until
+/* Queues r. cache (cached commands) may be NULL; verb and cache must live until
  * completion. */
 void request_submit(
-    struct request *r, const struct verb *verb, struct command_cache *kept);
+    struct request *r, const struct verb *verb, struct command_cache *cache);
 
 /* Fails the acquires that are not formatted yet, because the server has no
  * vote: all of them, or only those that begin a record. */

@@ -166,7 +166,7 @@ static void read_once(struct server *s)
 
 /* The peer has closed the connection. Reads what it sent before; server_next()
  * takes that, then ends the connection. */
-static void hear_out(struct server *s)
+static void read_the_rest(struct server *s)
 {
     for (int i = 0; i < HEAR_OUT && !s->ended; i++)
         read_once(s);
@@ -208,7 +208,7 @@ void server_push(struct server *s, uint64_t now)
     if (!s->elsewhere)
         format_due(s, now);
     if (conn_can_flush(&s->conn) && !conn_flush(&s->conn, &s->why))
-        hear_out(s);
+        read_the_rest(s);
 }
 
 void server_ready(struct server *s, short revents, uint64_t now)
@@ -271,7 +271,7 @@ static void refresh_closed(struct server *s, uint64_t now)
 {
     static const char why[] = "the server closed the connection";
     if (s->state == SERVER_UP) {
-        hear_out(s);
+        read_the_rest(s);
     } else if (s->handshake.refused) {
         server_replace(s, FAULT_UNREACHABLE, why, now);
     } else {
@@ -356,10 +356,10 @@ bool server_unfinished(struct server *s, uint64_t end)
 }
 
 void server_submit(struct request *r, const struct verb *verb,
-    struct command_cache *kept, uint64_t now)
+    struct command_cache *cache, uint64_t now)
 {
     refresh(r->server, now);
-    request_submit(r, verb, kept);
+    request_submit(r, verb, cache);
 }
 
 /* The first request that has failed; false: none has. */

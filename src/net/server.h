@@ -18,10 +18,10 @@
 #include "net/request.h"
 #include "net/state.h"
 
-/* Queues verb at the server of r. kept (cached commands) may be NULL; verb and
- * kept must live until completion. */
+/* Queues verb at the server of r. cache (cached commands) may be NULL; verb and
+ * cache must live until completion. */
 void server_submit(struct request *r, const struct verb *verb,
-    struct command_cache *kept, uint64_t now);
+    struct command_cache *cache, uint64_t now);
 
 /* If a request still waits for the reconnect delay at this time, makes one
  * attempt to connect. */

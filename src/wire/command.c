@@ -136,7 +136,7 @@ static size_t argument_offset(const struct args *a, unsigned i)
     return length_before((int)i, a->count, a->arg) + head_length(a->arg[i].len);
 }
 
-static bool cache_command(struct cached_command **kept,
+static bool cache_command(struct cached_command **cached,
     const struct command_form *form, const struct verb *verb)
 {
     struct args a;
@@ -152,29 +152,30 @@ static bool cache_command(struct cached_command **kept,
         .token_len = token ? (uint32_t)verb->token.len : 0,
         .ttl_ms = verb->ttl_ms};
     write_command(made->bytes, a.count, a.arg);
-    free(*kept);
-    *kept = made;
+    free(*cached);
+    *cached = made;
     return true;
 }
 
-static bool cached_fits(const struct cached_command *kept,
+static bool cached_fits(const struct cached_command *cached,
     const struct command_form *form, const struct verb *verb)
 {
-    return kept && (form->token == 0 || kept->token_len == verb->token.len) &&
-           (!form->ttl || kept->ttl_ms == verb->ttl_ms);
+    return cached &&
+           (form->token == 0 || cached->token_len == verb->token.len) &&
+           (!form->ttl || cached->ttl_ms == verb->ttl_ms);
 }
 
 bool command_verb(struct buf *out, const struct command_form *form,
-    const struct verb *verb, struct cached_command **kept)
+    const struct verb *verb, struct cached_command **cached)
 {
-    if (!kept) {
+    if (!cached) {
         struct args a;
         verb_args(&a, form, verb);
         return command_append(out, a.count, a.arg);
     }
-    if (!cached_fits(*kept, form, verb) && !cache_command(kept, form, verb))
+    if (!cached_fits(*cached, form, verb) && !cache_command(cached, form, verb))
         return false;
-    const struct cached_command *k = *kept;
+    const struct cached_command *k = *cached;
     if (!buf_append(out, k->bytes, k->len))
         return false;
     if (k->token_at != 0)
@@ -312,7 +313,7 @@ bool command_wait(struct buf *out, const struct verb *verb, bool whole)
         args_push(&a, verb->client);
         args_push(&a, decimal_of(&window, verb->window));
         args_push(&a, slice_of(verb->kind == VERB_JOIN ? "1" : "0"));
-        if (verb->test)
+        if (verb->test_listener)
             args_push(&a, slice_of("1"));
         ok = command_append(out, a.count, a.arg);
     }

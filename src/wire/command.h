@@ -29,10 +29,10 @@ struct command_cache {
 
 /* Where the command of such a verb is cached; NULL: nowhere. */
 static inline struct cached_command **command_cached(
-    struct command_cache *kept, enum verb_kind kind)
+    struct command_cache *cache, enum verb_kind kind)
 {
     enum verb_cached cached = verb_traits[kind].cached;
-    return kept && cached ? &kept->of[cached - 1] : NULL;
+    return cache && cached ? &cache->of[cached - 1] : NULL;
 }
 
 /* How a verb is sent as one command: by SET key token NX PX ttl, or by a script
@@ -51,10 +51,10 @@ void command_cache_free(struct command_cache *k);
 bool command_append(struct buf *out, int argc, const struct slice *argv);
 
 /* Appends a verb as one command of that form (SET NX PX, EVALSHA ...): from the
- * cache *kept if that fits, otherwise formatted into it. kept may be NULL.
+ * cache *cache if that fits, otherwise formatted into it. cache may be NULL.
  * False: no memory. RELEASE: see command_release(). */
 bool command_verb(struct buf *out, const struct command_form *form,
-    const struct verb *verb, struct cached_command **kept);
+    const struct verb *verb, struct cached_command **cache);
 
 /* Appends it as EVAL with the script's text. */
 bool command_verb_eval(
@@ -75,11 +75,11 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
     uint64_t keep_ms, struct slice old);
 
 /* command_once.c: BEGIN and LOOK; TELL and UNBEGIN; FORGET. how: as in
- * command_release(). leaves_key: by now the key may be another process's. */
+ * command_release(). keeps_key: by now the key may be another process's. */
 bool command_begin(struct buf *out, const struct verb *verb, const char *how,
     bool whole, uint64_t counter_keep_ms);
 bool command_tell(struct buf *out, const struct verb *verb, const char *how,
-    bool whole, bool leaves_key);
+    bool whole, bool keeps_key);
 bool command_forget(struct buf *out, const struct verb *verb, bool whole);
 
 /* ACQUIRE by a script that replaces the value old of a key without a TTL. */

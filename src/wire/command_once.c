@@ -87,7 +87,7 @@ static const char *once_verdict_word(const struct verb *verb)
 }
 
 bool command_tell(struct buf *out, const struct verb *verb, const char *how,
-    bool whole, bool leaves_key)
+    bool whole, bool keeps_key)
 {
     static const struct once_terms none = {.verdict = ONCE_FAILED};
     const struct script *script = &scripts[SCRIPT_TELL];
@@ -104,11 +104,11 @@ bool command_tell(struct buf *out, const struct verb *verb, const char *how,
         beside.record, verb->token, slice_of(once_verdict_word(verb)),
         decimal_signed(&code, terms->code), decimal_of(&keep, terms->keep_ms),
         once_print(&print, terms->fingerprint),
-        leaves_key ? slice_of("-1")
-                   : decimal_of(&stays, unbegins ? 0 : verb->ttl_ms),
+        keeps_key ? slice_of("-1")
+                  : decimal_of(&stays, unbegins ? 0 : verb->ttl_ms),
         slice_of(how), beside.mark, terms->result};
     int argc = sizeof(argv) / sizeof(argv[0]);
-    bool ok = command_append(out, argc - terms->not_kept, argv);
+    bool ok = command_append(out, argc - terms->result_omitted, argv);
     beside_free(&beside);
     return ok;
 }

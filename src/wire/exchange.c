@@ -27,7 +27,7 @@ static void restart(struct exchange *x)
     x->phase = PHASE_VERB;
     x->tried = 0;
     x->step = 0;
-    x->round = 0;
+    x->watch_tries = 0;
     x->first_len = 0;
     x->refused = FAULT_NONE;
     x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
@@ -35,9 +35,9 @@ static void restart(struct exchange *x)
 
 void exchange_free(struct exchange *x)
 {
-    free(x->words);
+    free(x->stored);
     free(x->first);
-    x->words = x->first = NULL;
+    x->stored = x->first = NULL;
 }
 
 void exchange_forget_form(struct exchange *x)
@@ -46,24 +46,24 @@ void exchange_forget_form(struct exchange *x)
 }
 
 void exchange_restart(
-    struct exchange *x, const struct verb *verb, struct command_cache *kept)
+    struct exchange *x, const struct verb *verb, struct command_cache *cache)
 {
     x->verb = verb;
-    x->kept = kept;
+    x->cache = cache;
     x->strategy = NULL;
     x->due = 0;
-    x->whole = false;
+    x->always_text = false;
     if (verb_acquires(verb->kind))
         exchange_forget_form(x);
     restart(x);
 }
 
 void exchange_begin(
-    struct exchange *x, const struct verb *verb, struct command_cache *kept)
+    struct exchange *x, const struct verb *verb, struct command_cache *cache)
 {
     exchange_forget_form(x);
     x->check_at = x->hand_over_again = 0;
-    exchange_restart(x, verb, kept);
+    exchange_restart(x, verb, cache);
 }
 
 void exchange_inherit(struct exchange *x, const struct exchange *from)
@@ -78,7 +78,7 @@ void exchange_move(
     x->dialect = from->dialect;
     x->connection = from->connection;
     x->strategy = from->strategy;
-    x->at = from->at;
+    x->strategy_index = from->strategy_index;
     x->step = from->step;
     x->due = from->due;
     exchange_inherit(x, from);
@@ -107,8 +107,8 @@ static unsigned char *remembered_strategy(
     const struct exchange *x, bool with_end)
 {
     struct dialect *dialect = x->dialect;
-    return with_end ? &dialect->at_with_end[x->verb->kind]
-                    : &dialect->at[x->verb->kind];
+    return with_end ? &dialect->preferred_with_end[x->verb->kind]
+                    : &dialect->preferred[x->verb->kind];
 }
 
 static void choose_strategy(struct exchange *x)
@@ -117,9 +117,9 @@ static void choose_strategy(struct exchange *x)
     struct strategies_range range =
         strategies_range(x->dialect, x->verb->kind, with_end);
 
-    x->at = *remembered_strategy(x, with_end);
-    if (x->at < range.first || x->at >= range.end)
-        x->at = (unsigned char)range.first;
+    x->strategy_index = *remembered_strategy(x, with_end);
+    if (x->strategy_index < range.first || x->strategy_index >= range.end)
+        x->strategy_index = (unsigned char)range.first;
 }
 
 unsigned exchange_encode(
@@ -137,7 +137,7 @@ unsigned exchange_encode(
      * connection: none of its bytes were sent. */
     if (verb_acquires(x->verb->kind))
         x->written = x->strategy->ttl_is_in_value ? WRITTEN_END : WRITTEN_TOKEN;
-    x->asked_at = dialect->now;
+    x->encoded_at = dialect->now;
     x->due = (unsigned char)x->strategy->encode(x, out);
     if (x->due && x->step >= STEP_WATCH)
         dialect->in_transaction = x;
@@ -163,7 +163,7 @@ int exchange_writes(const struct exchange *x, bool answered)
 {
     if (x->step == STEP_EXEC)
         return x->due - 1;
-    return x->step < STEP_ASK && !answered ? 0 : -1;
+    return x->step < STEP_READ_ONLY && !answered ? 0 : -1;
 }
 
 bool exchange_opened(const struct exchange *x)
@@ -192,10 +192,10 @@ static void save_text(struct exchange *x)
 {
     struct slice *text = &x->outcome.text;
 
-    if (text->len == 0 || text->data == x->words)
+    if (text->len == 0 || text->data == x->stored)
         return;
-    size_t len = strategy_store(&x->words, *text);
-    *text = len > 0 ? (struct slice){x->words, len} : slice_of(words_lost);
+    size_t len = strategy_store(&x->stored, *text);
+    *text = len > 0 ? (struct slice){x->stored, len} : slice_of(words_lost);
 }
 
 /* Is the key denied, not the command? Then other permissions would not help. */
@@ -222,13 +222,13 @@ static void exchange_remember_refusal(struct exchange *x)
 /* Sets x->at to the next strategy that has not been tried; false: none left. */
 static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
 {
-    unsigned from = x->at < end ? x->at : end - 1;
+    unsigned from = x->strategy_index < end ? x->strategy_index : end - 1;
 
     for (unsigned i = 1; first < end && i <= end - first; i++) {
         unsigned at = first + (from - first + i) % (end - first);
         if (x->tried & 1U << at)
             continue;
-        x->at = (unsigned char)at;
+        x->strategy_index = (unsigned char)at;
         return true;
     }
     return false;
@@ -244,8 +244,8 @@ static bool fall_back(struct exchange *x)
     exchange_remember_refusal(x);
     exchange_cancel(x);
     x->step = 0;
-    x->round = 0;
-    x->tried |= (unsigned char)(1U << x->at);
+    x->watch_tries = 0;
+    x->tried |= (unsigned char)(1U << x->strategy_index);
     if (x->phase != PHASE_STUCK &&
         (next_strategy(x, range.first, range.with_end) ||
             next_strategy(x, range.first, range.end))) {
@@ -276,7 +276,7 @@ static bool acquire_checks_value(struct exchange *x)
         return false;
     x->check_at = deadline_after(now, CHECK_AGAIN);
     x->phase = PHASE_CHECK_VALUE;
-    x->step = STEP_ASK;
+    x->step = STEP_READ_ONLY;
     x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
     return true;
 }
@@ -285,7 +285,7 @@ static bool acquire_checks_value(struct exchange *x)
  * with the strategies for such values. */
 static void restart_inspect(struct exchange *x)
 {
-    x->dialect->at[x->verb->kind] = x->at;
+    x->dialect->preferred[x->verb->kind] = x->strategy_index;
     x->tried = 0;
     x->step = 0;
     choose_strategy(x);
@@ -319,7 +319,7 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
     if (refused && fall_back(x))
         return EXCHANGE_AGAIN;
     if (!refused)
-        *remembered_strategy(x, wants_end_in_value(x)) = x->at;
+        *remembered_strategy(x, wants_end_in_value(x)) = x->strategy_index;
     if (o->kind != OUTCOME_FAULT)
         x->dialect->worked |= 1U << x->verb->kind;
     x->outcome.unsure |= may_be_in_line(x);

@@ -11,16 +11,16 @@
 #include "wire/strategy.h"
 
 /* Begins a verb. x is all zero, or has been used before; exchange_free() frees
- * what it stores. verb (and what it points to) and the cached commands kept
- * must outlive the exchange; kept may be NULL. */
+ * what it stores. verb (and what it points to) and the cached commands cache
+ * must outlive the exchange; cache may be NULL. */
 void exchange_begin(
-    struct exchange *x, const struct verb *verb, struct command_cache *kept);
+    struct exchange *x, const struct verb *verb, struct command_cache *cache);
 
 /* The same for an x that was used for this token before (or is all zero): it
  * remembers in which form the token was written, until the next ACQUIRE, JOIN
  * or exchange_forget_form(). */
 void exchange_restart(
-    struct exchange *x, const struct verb *verb, struct command_cache *kept);
+    struct exchange *x, const struct verb *verb, struct command_cache *cache);
 
 /* Frees what x has stored of replies; then it can be used again. */
 void exchange_free(struct exchange *x);

@@ -18,13 +18,13 @@ enum { BY_HASH, BY_TEXT };
 
 /* An unused counter expires, but not before every lock that was granted with
  * its number has, whatever the clocks do. */
-#define KEEP_LEAST_MS (UINT64_C(24) * 60 * 60 * 1000)
+#define COUNTER_TTL_LEAST_MS (UINT64_C(24) * 60 * 60 * 1000)
 
-uint64_t fenced_keep_ms(const struct exchange *x)
+uint64_t fenced_counter_ttl_ms(const struct exchange *x)
 {
     uint64_t twice = UINT64_C(2) * x->dialect->max_ttl_ms;
 
-    return twice > KEEP_LEAST_MS ? twice : KEEP_LEAST_MS;
+    return twice > COUNTER_TTL_LEAST_MS ? twice : COUNTER_TTL_LEAST_MS;
 }
 
 /* Does it replace a value whose time has passed? */
@@ -47,7 +47,8 @@ unsigned fenced_encode(struct exchange *x, struct buf *out)
     size_t before = buf_len(out);
 
     x->read = BY_HASH;
-    if (command_fence(out, verb, x->step == BY_TEXT, fenced_keep_ms(x), old) &&
+    if (command_fence(
+            out, verb, x->step == BY_TEXT, fenced_counter_ttl_ms(x), old) &&
         (!fenced_asks_left(x) || command_on_key(out, "PTTL", verb->key)))
         return 1U + fenced_asks_left(x);
     buf_cut(out, before, buf_len(out) - before);

@@ -64,11 +64,11 @@ static enum exchange_next line_replied(
     if (numbers && reply->count == 1 && item[0].integer == -1 &&
         verb->kind == VERB_STAY)
         return line_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    if (numbers && reply->count == 3U + verb->test && item[0].integer == 0 &&
-        item[1].integer >= -2 && item[2].integer >= 0 &&
+    if (numbers && reply->count == 3U + verb->test_listener &&
+        item[0].integer == 0 && item[1].integer >= -2 && item[2].integer >= 0 &&
         item[2].integer <= MEMBERS_MOST) {
         x->outcome.ahead = (unsigned)item[2].integer;
-        x->outcome.deaf = verb->test && item[3].integer == 0;
+        x->outcome.no_listener = verb->test_listener && item[3].integer == 0;
         return line_decide(x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));
     }
     return strategy_broken(x, "expected 1 to 4 numbers from the wait script");

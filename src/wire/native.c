@@ -17,8 +17,8 @@ unsigned native_set(struct exchange *x, struct buf *out)
     const struct verb *verb = x->verb;
     size_t before = buf_len(out);
 
-    if (!command_verb(
-            out, &x->strategy->form, verb, command_cached(x->kept, verb->kind)))
+    if (!command_verb(out, &x->strategy->form, verb,
+            command_cached(x->cache, verb->kind)))
         return 0;
     if (!verb->want_left)
         return 1;

@@ -12,14 +12,14 @@
 
 static unsigned begin_encode(struct exchange *x, struct buf *out)
 {
-    leaves_clear(x->verb->leaves); /* of an earlier connection */
+    reply_values_clear(x->verb->values); /* of an earlier connection */
     return command_begin(out, x->verb, scripted_how(x).text,
-        scripted_as_text(x), fenced_keep_ms(x));
+        scripted_as_text(x), fenced_counter_ttl_ms(x));
 }
 
 static unsigned tell_encode(struct exchange *x, struct buf *out)
 {
-    leaves_clear(x->verb->leaves);
+    reply_values_clear(x->verb->values);
     return command_tell(out, x->verb, scripted_how(x).text, scripted_as_text(x),
         verb_past_use(x->verb, x->dialect->now));
 }
@@ -36,9 +36,10 @@ static unsigned forget_encode(struct exchange *x, struct buf *out)
 }
 
 /* Reads the number in a leaf; false: it is not a number. */
-static bool once_number_at(const struct leaves *l, size_t i, int64_t *number)
+static bool once_number_at(
+    const struct reply_values *l, size_t i, int64_t *number)
 {
-    struct slice text = leaves_at(l, i);
+    struct slice text = reply_values_at(l, i);
     char *end;
     if (!text.data)
         return false;
@@ -54,14 +55,14 @@ struct once_answer {
 };
 
 /* False: the answer does not have this form. */
-static bool once_read(const struct leaves *l, struct once_answer *a)
+static bool once_read(const struct reply_values *l, struct once_answer *a)
 {
     *a = (struct once_answer){0};
     if (!once_number_at(l, 0, &a->code) || !once_number_at(l, 1, &a->number))
         return false;
     if (l->count == 2)
         return true;
-    a->has_record = record_parse(leaves_at(l, 2), &a->record);
+    a->has_record = record_parse(reply_values_at(l, 2), &a->record);
     return a->has_record && l->count <= 4;
 }
 
@@ -74,7 +75,7 @@ static enum exchange_next once_found(struct exchange *x, enum once_found found)
 /* Is the result there that the record's line announces, all of it? */
 static bool once_has_result(const struct exchange *x, const struct record *r)
 {
-    struct slice result = leaves_at(x->verb->leaves, 3);
+    struct slice result = reply_values_at(x->verb->values, 3);
 
     return r->size < 0 ? !result.data
                        : result.data && result.len == (size_t)r->size;
@@ -125,7 +126,7 @@ static enum exchange_next once_told(
 static bool once_answered(struct exchange *x, const struct reply *reply,
     struct once_answer *answer, enum exchange_next *next)
 {
-    const struct leaves *l = x->verb->leaves;
+    const struct reply_values *l = x->verb->values;
 
     if (scripted_wants_text(x, reply))
         *next = EXCHANGE_AGAIN;

@@ -7,16 +7,16 @@
 #include "wire/command.h"
 #include "wire/strategy.h"
 
-static unsigned asked_encode(struct exchange *x, struct buf *out)
+static unsigned query_encode(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
 
     /* An earlier connection may have ended in the middle of the reply. */
-    leaves_clear(verb->leaves);
-    return command_append(out, (int)verb->word_count, verb->words);
+    reply_values_clear(verb->values);
+    return command_append(out, (int)verb->arg_count, verb->args);
 }
 
-static enum exchange_next asked_replied(
+static enum exchange_next query_replied(
     struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR)
@@ -31,4 +31,4 @@ static enum exchange_next asked_replied(
 }
 
 const struct strategy query_strategy = {
-    .name = "query", .encode = asked_encode, .reply = asked_replied};
+    .name = "query", .encode = query_encode, .reply = query_replied};

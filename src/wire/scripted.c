@@ -17,7 +17,7 @@ enum { BY_HASH, BY_TEXT };
 
 bool scripted_as_text(const struct exchange *x)
 {
-    return x->whole || x->step == BY_TEXT;
+    return x->always_text || x->step == BY_TEXT;
 }
 
 struct hand_over_how scripted_how(const struct exchange *x)
@@ -27,7 +27,7 @@ struct hand_over_how scripted_how(const struct exchange *x)
         how.text[0] = '-';
     else if (x->verb->gap_ms > 0)
         snprintf(how.text, sizeof(how.text), "?%" PRIu32, x->verb->gap_ms);
-    else if (x->verb->followed)
+    else if (x->verb->has_followers)
         how.text[0] = '+';
     return how;
 }
@@ -49,7 +49,7 @@ static bool scripted_append(struct exchange *x, struct buf *out)
         return command_release(out, form, verb, how.text, whole);
     if (whole)
         return command_verb_eval(out, form, verb);
-    return command_verb(out, form, verb, command_cached(x->kept, verb->kind));
+    return command_verb(out, form, verb, command_cached(x->cache, verb->kind));
 }
 
 unsigned scripted_encode(struct exchange *x, struct buf *out)
@@ -69,7 +69,7 @@ unsigned scripted_encode(struct exchange *x, struct buf *out)
 /* The server does not have the script: send it again with its text. */
 bool scripted_wants_text(struct exchange *x, const struct reply *reply)
 {
-    if (x->step != BY_HASH || x->whole || reply->kind != REPLY_ERROR ||
+    if (x->step != BY_HASH || x->always_text || reply->kind != REPLY_ERROR ||
         !error_is_noscript(reply->bytes))
         return false;
     x->step = BY_TEXT;

@@ -142,7 +142,7 @@ const struct strategy *strategies_for(const struct exchange *x)
         return &timestamps_takeover;
     if (ways[kind].takes_over && x->verb->counter.len > 0)
         return &fenced_strategy;
-    return strategies_at(kind, x->at);
+    return strategies_at(kind, x->strategy_index);
 }
 
 struct strategies_range strategies_range(
@@ -166,7 +166,7 @@ struct strategies_range strategies_range(
 
 bool strategies_weak(const struct dialect *dialect)
 {
-    return strategies_at(VERB_ACQUIRE, dialect->at[VERB_ACQUIRE])->weak;
+    return strategies_at(VERB_ACQUIRE, dialect->preferred[VERB_ACQUIRE])->weak;
 }
 
 bool strategies_need_clock(const struct dialect *dialect)
@@ -178,7 +178,7 @@ bool strategies_need_clock(const struct dialect *dialect)
  * do. */
 static bool watch_is_missing(const struct dialect *dialect)
 {
-    const unsigned char *at = dialect->at_with_end;
+    const unsigned char *at = dialect->preferred_with_end;
 
     return dialect->no_watch ||
            strategies_at(VERB_EXTEND, at[VERB_EXTEND])->without_watch ||
@@ -187,8 +187,8 @@ static bool watch_is_missing(const struct dialect *dialect)
 
 bool strategies_are_scripts(const struct dialect *dialect)
 {
-    return !strategies_weak(dialect) && dialect->at[VERB_RELEASE] == 0 &&
-           dialect->at[VERB_INSPECT] == 0;
+    return !strategies_weak(dialect) && dialect->preferred[VERB_RELEASE] == 0 &&
+           dialect->preferred[VERB_INSPECT] == 0;
 }
 
 bool strategies_are_known(const struct dialect *dialect)
@@ -198,14 +198,16 @@ bool strategies_are_known(const struct dialect *dialect)
 
 void strategies_describe(const struct dialect *dialect, struct text *text)
 {
-    const char *to_extend = extend[dialect->at[VERB_EXTEND]]->name;
-    const char *to_release = release[dialect->at[VERB_RELEASE]]->name;
+    const char *to_extend = extend[dialect->preferred[VERB_EXTEND]]->name;
+    const char *to_release = release[dialect->preferred[VERB_RELEASE]]->name;
 
     /* A program that only inspects does not know yet how to release. */
-    if (dialect->at[VERB_RELEASE] == 0 && dialect->at[VERB_INSPECT] > 0)
+    if (dialect->preferred[VERB_RELEASE] == 0 &&
+        dialect->preferred[VERB_INSPECT] > 0)
         to_release = to_extend = "scripts refused";
 
-    const struct strategy *to_acquire = acquire[dialect->at[VERB_ACQUIRE]];
+    const struct strategy *to_acquire =
+        acquire[dialect->preferred[VERB_ACQUIRE]];
     if (dialect->ttl_in_values && !to_acquire->ttl_is_in_value)
         to_acquire = acquire[ways[VERB_ACQUIRE].with_end];
     if (to_acquire->ttl_is_in_value && watch_is_missing(dialect))

@@ -78,7 +78,7 @@ uint16_t strategy_store(char **room, struct slice text)
 
 void strategy_save_value(struct exchange *x, struct slice value)
 {
-    x->value_len = strategy_store(&x->words, value);
+    x->value_len = strategy_store(&x->stored, value);
     if (x->value_len == 0 && value.len > 0)
         strategy_fail(x, FAULT_SYSTEM,
             slice_of("out of memory: cannot store the key's value"), false);
@@ -86,7 +86,7 @@ void strategy_save_value(struct exchange *x, struct slice value)
 
 struct slice strategy_value(const struct exchange *x)
 {
-    return (struct slice){x->words ? x->words : "", x->value_len};
+    return (struct slice){x->stored ? x->stored : "", x->value_len};
 }
 
 /* A key without a TTL may have a value that contains its end. Then the exchange

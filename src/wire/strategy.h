@@ -29,8 +29,9 @@ struct dialect {
     bool no_line;        /* a release hands over to nobody */
     uint32_t max_ttl_ms; /* the longest TTL of any client's locks */
 
-    unsigned char at[VERB_KINDS];          /* the strategy that worked last */
-    unsigned char at_with_end[VERB_KINDS]; /* for values with their end */
+    unsigned char preferred[VERB_KINDS]; /* the strategy that worked last */
+    unsigned char
+        preferred_with_end[VERB_KINDS]; /* for values with their end */
     unsigned worked; /* verbs that the server has carried out, as bits */
     /* The exchange whose transaction is open: nothing else may be sent. */
     const struct exchange *in_transaction;
@@ -81,17 +82,17 @@ enum written {
 
 struct exchange {
     const struct verb *verb;
-    struct command_cache *kept;
+    struct command_cache *cache;
     struct dialect *dialect; /* of the connection it was encoded for, or NULL */
     const struct strategy *strategy;
-    unsigned connection; /* the number of dialect's connection */
-    unsigned char at;    /* its number among the verb's strategies */
-    unsigned char tried; /* strategies that were refused, as bits */
+    unsigned connection;          /* the number of dialect's connection */
+    unsigned char strategy_index; /* its number among the verb's strategies */
+    unsigned char tried;          /* strategies that were refused, as bits */
     unsigned char step;
-    unsigned char round; /* how often a transaction was started again */
-    unsigned char due;   /* replies still due to what was encoded */
+    unsigned char watch_tries; /* how often a transaction was started again */
+    unsigned char due;         /* replies still due to what was encoded */
     unsigned char reads; /* STEP_WATCH: replies between WATCH's and MULTI's */
-    bool whole;          /* always send scripts with their text, as EVAL */
+    bool always_text;    /* always send scripts with their text, as EVAL */
     enum exchange_phase phase : 8;
     /* Known from the acquire or an inspection, and used by all later verbs for
      * this token. */
@@ -99,7 +100,7 @@ struct exchange {
     enum written written_before : 8; /* before the current step */
     enum fault refused : 8; /* the first refusal; FAULT_NONE: none yet */
     int64_t read;           /* a number from an earlier reply */
-    uint64_t asked_at;      /* when the current step was encoded */
+    uint64_t encoded_at;    /* when the current step was encoded */
     uint64_t check_at;      /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
     /* The lock could not be handed over: not tried again before this time. It
      * may be this name's line that is damaged or not permitted, so the
@@ -109,9 +110,9 @@ struct exchange {
     /* Text or a value that is needed after its reply. The outcome points into
      * it, so do not copy an exchange. Both are EXCHANGE_TEXT bytes, allocated
      * when first needed, and freed by exchange_free(). */
-    char *words;
+    char *stored;
     char *first;        /* text of the first refusal, while others are tried */
-    uint16_t value_len; /* of a value in words */
+    uint16_t value_len; /* of a value in stored */
     uint16_t first_len;
     struct timestamps_exchange stamps;
 };
@@ -156,10 +157,16 @@ struct strategy {
 #define ON_REFUSED                                                             \
     (ON_UNSUPPORTED | 1U << FAULT_NO_PERMISSION | 1U << FAULT_SCRIPT_DENIED)
 
-/* Each strategy numbers its steps from 0. Steps from STEP_ASK on do not write a
- * lock's keys, except for STEP_EXEC; from STEP_WATCH on the connection is in a
- * transaction (watched.c). */
-enum { STEP_ASK = 8, STEP_RIGHTS = 15, STEP_WATCH = 16, STEP_EXEC, STEP_LEAVE };
+/* Each strategy numbers its steps from 0. Steps from STEP_READ_ONLY on do not
+ * write a lock's keys, except for STEP_EXEC; from STEP_WATCH on the connection
+ * is in a transaction (watched.c). */
+enum {
+    STEP_READ_ONLY = 8,
+    STEP_RIGHTS = 15,
+    STEP_WATCH = 16,
+    STEP_EXEC,
+    STEP_DISCARD
+};
 
 static inline bool strategy_undecided(const struct exchange *x)
 {
@@ -228,7 +235,7 @@ unsigned fenced_encode(struct exchange *x, struct buf *out);
 enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply);
 extern const struct strategy fenced_strategy;
 /* The shortest TTL of a counter. */
-uint64_t fenced_keep_ms(const struct exchange *x);
+uint64_t fenced_counter_ttl_ms(const struct exchange *x);
 
 /* line.c: JOIN and STAY */
 extern const struct strategy line_strategy;

@@ -14,7 +14,8 @@
 /* Another client may change the key between WATCH and EXEC again and again. */
 #define ATTEMPTS_MAX 3
 
-/* In STEP_EXEC: replies due after the one at hand. (STEP_LEAVE has one reply.)
+/* In STEP_EXEC: replies due after the one at hand. (STEP_DISCARD has one
+ * reply.)
  */
 enum { AFTER_EXEC, AFTER_QUEUED };
 
@@ -78,7 +79,7 @@ static enum exchange_next multi_replied(
     if (reply->kind != REPLY_STATUS ||
         !slice_equal(reply->bytes, slice_of("OK")))
         return strategy_broken(x, "expected OK in reply to MULTI");
-    x->step = strategy_undecided(x) ? STEP_EXEC : STEP_LEAVE;
+    x->step = strategy_undecided(x) ? STEP_EXEC : STEP_DISCARD;
     return EXCHANGE_AGAIN;
 }
 
@@ -88,7 +89,7 @@ static enum exchange_next exec_refused(
 {
     if (slice_starts(reply->bytes, "EXECABORT"))
         return EXCHANGE_DONE;
-    x->step = STEP_LEAVE;
+    x->step = STEP_DISCARD;
     return EXCHANGE_AGAIN;
 }
 
@@ -101,8 +102,8 @@ static enum exchange_next key_changed(struct exchange *x)
     if (x->verb->kind == VERB_ACQUIRE)
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     x->step = STEP_WATCH;
-    return ++x->round < ATTEMPTS_MAX ? EXCHANGE_AGAIN
-                                     : strategy_refused(x, &raced);
+    return ++x->watch_tries < ATTEMPTS_MAX ? EXCHANGE_AGAIN
+                                           : strategy_refused(x, &raced);
 }
 
 static enum exchange_next exec_replied(
@@ -134,7 +135,7 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
             read_reply(x, reply);
         return EXCHANGE_WAIT;
     }
-    if (x->step == STEP_LEAVE) {
+    if (x->step == STEP_DISCARD) {
         /* Some errors of EXEC up to 6.0 end the transaction. */
         if (reply->kind == REPLY_ERROR && !error_ends_transaction(reply->bytes))
             x->phase = PHASE_STUCK;

@@ -61,22 +61,22 @@ static void see_round(struct game *g)
     g->rounds = g->a.rounds;
 }
 
-static void take(struct game *g, const struct ask *ask)
+static void take(struct game *g, const struct effect *effect)
 {
-    unsigned i = ask->server;
+    unsigned i = effect->server;
     CHECK(i < g->a.terms.servers);
     CHECK(++g->asks <= (unsigned long)g->rounds * (1 + 2 * g->a.terms.servers));
-    switch (ask->kind) {
-    case ASK_TOKEN:
+    switch (effect->kind) {
+    case EFFECT_TOKEN:
         g->token++;
         break;
-    case ASK_SEND:
+    case EFFECT_SEND:
         CHECK(g->token > 0 && g->state[i] == UNASKED);
         CHECK(g->tainted[i] != g->token);
         g->tainted[i] = g->token;
         g->state[i] = OUT;
         break;
-    case ASK_UNDO:
+    case EFFECT_UNDO:
         CHECK(!g->undone[i] && g->state[i] != UNASKED && g->state[i] != CLEAN);
         g->undone[i] = true;
         if (g->state[i] == OUT && step_byte(g->s) & 1) {
@@ -85,7 +85,7 @@ static void take(struct game *g, const struct ask *ask)
             g->state[i] = CLEAN;
         }
         break;
-    case ASK_LEAVE:
+    case EFFECT_ABANDON:
         CHECK(g->state[i] == OUT && g->a.verdict == VERDICT_YES);
         break;
     }
@@ -93,9 +93,9 @@ static void take(struct game *g, const struct ask *ask)
 
 static void drain(struct game *g)
 {
-    struct ask ask;
-    while (acquire_next(&g->a, &ask))
-        take(g, &ask);
+    struct effect effect;
+    while (acquire_next(&g->a, &effect))
+        take(g, &effect);
 }
 
 /* What the machine counts; it looks away where it asked nothing. */
@@ -103,7 +103,7 @@ static void hear(struct game *g)
 {
     unsigned i;
     struct outcome o = step_outcome(g->s, &i);
-    bool counts = i < g->a.terms.servers && g->ballots[i].part == PART_ASKED;
+    bool counts = i < g->a.terms.servers && g->ballots[i].part == PART_SENT;
     if (counts) {
         CHECK(g->state[i] == OUT);
         bool busy = o.kind == OUTCOME_BUSY;
@@ -145,7 +145,7 @@ static void check_over(struct game *g)
     else
         check_undone(g);
     CHECK(verdict != VERDICT_NO || (g->busy && may_stand < quorum));
-    CHECK(verdict != VERDICT_LATE || count(g, GAVE) >= quorum);
+    CHECK(verdict != VERDICT_EXPIRED || count(g, GAVE) >= quorum);
     CHECK(verdict != VERDICT_FAULT || may_stand < quorum);
     CHECK(verdict != VERDICT_CANCELLED || g->cancelled);
 }
@@ -174,12 +174,12 @@ static void give_back(struct game *g)
 
 static void step(struct game *g)
 {
-    struct ask ask;
+    struct effect effect;
     g->again = false;
     switch (step_byte(g->s) % 9) {
     case 0:
-        if (acquire_next(&g->a, &ask))
-            take(g, &ask);
+        if (acquire_next(&g->a, &effect))
+            take(g, &effect);
         break;
     case 1:
         drain(g);

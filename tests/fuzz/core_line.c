@@ -69,22 +69,22 @@ static void undo(struct game *g)
     g->out = false;
 }
 
-static void take(struct game *g, const struct ask *ask)
+static void take(struct game *g, const struct effect *effect)
 {
-    CHECK(ask->server == 0);
+    CHECK(effect->server == 0);
     CHECK(++g->asks <= 4 * g->inputs);
-    switch (ask->kind) {
-    case ASK_TOKEN:
+    switch (effect->kind) {
+    case EFFECT_TOKEN:
         CHECK(!g->out && !g->token.stands);
         g->token = (struct token){.there = true};
         break;
-    case ASK_SEND:
+    case EFFECT_SEND:
         send_it(g);
         break;
-    case ASK_UNDO:
+    case EFFECT_UNDO:
         undo(g);
         break;
-    case ASK_LEAVE:
+    case EFFECT_ABANDON:
         CHECK(g->out && !g->joins);
         g->out = false;
         break;
@@ -95,7 +95,7 @@ static void check_waiting(const struct game *g)
 {
     const struct line *l = &g->l;
     uint64_t wake = line_wake(l);
-    CHECK(g->out == l->asked && g->token.stands == l->in_line);
+    CHECK(g->out == l->in_flight && g->token.stands == l->in_line);
     CHECK(wake == NEVER || wake <= l->terms.end);
     CHECK(g->out || wake <= deadline_after(l->now, REST_MOST));
     /* It would not be told, but passed over. */
@@ -105,9 +105,9 @@ static void check_waiting(const struct game *g)
 
 static void drain(struct game *g)
 {
-    struct ask ask;
-    while (line_next(&g->l, &ask))
-        take(g, &ask);
+    struct effect effect;
+    while (line_next(&g->l, &effect))
+        take(g, &effect);
     if (line_verdict(&g->l) == LINE_OPEN)
         check_waiting(g);
 }
@@ -181,8 +181,8 @@ static void hear(struct game *g)
     struct outcome o = step_outcome(g->s, &byte);
     o.connection = byte & 3;
     o.ahead = byte & 4 ? 0 : byte >> 4;
-    o.deaf = byte & 8;
-    bool counts = g->l.asked;
+    o.no_listener = byte & 8;
+    bool counts = g->l.in_flight;
     CHECK(!counts || g->out);
     if (counts)
         answered(g, &o);
@@ -208,7 +208,7 @@ static void tell(struct game *g)
     if (counts && t->granted)
         check_grant(g);
     else if (counts) /* then an answer decides */
-        CHECK(g->l.asked || g->l.send_due);
+        CHECK(g->l.in_flight || g->l.send_due);
 }
 
 static void change_messages(struct game *g)
@@ -232,7 +232,7 @@ static void check_over(const struct game *g)
     CHECK((verdict == LINE_YES) == g->token.stands);
     CHECK(verdict != LINE_YES || g->token.granted);
     CHECK(verdict != LINE_NO || (g->busy && !g->doubt));
-    CHECK(verdict != LINE_LATE || g->late);
+    CHECK(verdict != LINE_EXPIRED || g->late);
     CHECK(verdict != LINE_FAULT || !g->doubt);
     CHECK(verdict != LINE_CANCELLED || g->cancelled);
     CHECK(verdict != LINE_POLL || g->useless);
@@ -279,12 +279,12 @@ static void start(struct game *g, struct line_terms *terms)
 
 static void step(struct game *g)
 {
-    struct ask ask;
+    struct effect effect;
     g->inputs++;
     switch (step_byte(g->s) % 10) {
     case 0:
-        if (line_next(&g->l, &ask))
-            take(g, &ask);
+        if (line_next(&g->l, &effect))
+            take(g, &effect);
         break;
     case 1:
         drain(g);

@@ -34,13 +34,13 @@ static bool changes(const struct game *g)
     return g->r.terms.kind == ROUND_EXTEND || g->r.terms.kind == ROUND_RELEASE;
 }
 
-static void take(struct game *g, const struct ask *ask)
+static void take(struct game *g, const struct effect *effect)
 {
-    unsigned i = ask->server;
+    unsigned i = effect->server;
     CHECK(i < g->r.terms.servers);
     CHECK(++g->asks <= (TRIES + 1UL) * g->r.terms.servers);
-    CHECK(ask->kind != ASK_TOKEN);
-    if (ask->kind == ASK_SEND) {
+    CHECK(effect->kind != EFFECT_TOKEN);
+    if (effect->kind == EFFECT_SEND) {
         CHECK(!g->at[i].out && !g->at[i].yes && !g->at[i].no);
         CHECK(!g->at[i].left && g->at[i].sent < TRIES);
         CHECK(g->r.verdict == VERDICT_OPEN);
@@ -49,8 +49,8 @@ static void take(struct game *g, const struct ask *ask)
         return;
     }
     CHECK(!g->at[i].left);
-    CHECK(ask->kind == ASK_UNDO ? g->r.terms.kind == ROUND_RELEASE
-                                : g->at[i].out);
+    CHECK(effect->kind == EFFECT_UNDO ? g->r.terms.kind == ROUND_RELEASE
+                                      : g->at[i].out);
     g->at[i].left = true;
     if (step_byte(g->s) & 1 && g->at[i].out) {
         g->at[i].out = false;
@@ -60,9 +60,9 @@ static void take(struct game *g, const struct ask *ask)
 
 static void drain(struct game *g)
 {
-    struct ask ask;
-    while (round_next(&g->r, &ask))
-        take(g, &ask);
+    struct effect effect;
+    while (round_next(&g->r, &effect))
+        take(g, &effect);
 }
 
 static void hear_yes(struct game *g, unsigned i, const struct outcome *o)
@@ -80,7 +80,7 @@ static void hear(struct game *g)
     unsigned i;
     struct outcome o = step_outcome(g->s, &i);
     bool inspect = g->r.terms.kind == ROUND_INSPECT;
-    if (i < g->r.terms.servers && g->ballots[i].part == PART_ASKED) {
+    if (i < g->r.terms.servers && g->ballots[i].part == PART_SENT) {
         CHECK(g->at[i].out);
         g->at[i].out = false;
         if (o.sent_at != 0)
@@ -127,7 +127,7 @@ static void check_over(const struct game *g)
         if (g->r.terms.kind == ROUND_RELEASE)
             CHECK(g->at[i].yes || g->at[i].no || g->at[i].left);
     }
-    CHECK(verdict > VERDICT_OPEN && verdict != VERDICT_LATE);
+    CHECK(verdict > VERDICT_OPEN && verdict != VERDICT_EXPIRED);
     CHECK(round_wake(&g->r) == NEVER);
     if (verdict == VERDICT_YES)
         check_yes(g, yes, no);
@@ -145,11 +145,11 @@ static void check_over(const struct game *g)
 
 static void step(struct game *g)
 {
-    struct ask ask;
+    struct effect effect;
     switch (step_byte(g->s) % 8) {
     case 0:
-        if (round_next(&g->r, &ask))
-            take(g, &ask);
+        if (round_next(&g->r, &effect))
+            take(g, &effect);
         break;
     case 1:
         drain(g);
@@ -221,14 +221,14 @@ struct raising {
 
 static void raise_asks(struct raising *g, unsigned most)
 {
-    struct ask ask;
-    while (most-- > 0 && fence_next(&g->f, &ask)) {
-        CHECK(ask.server < g->f.terms.servers);
+    struct effect effect;
+    while (most-- > 0 && fence_next(&g->f, &effect)) {
+        CHECK(effect.server < g->f.terms.servers);
         CHECK(++g->asks <= 2UL * g->f.terms.servers);
-        CHECK(ask.kind == ASK_SEND
-                  ? !g->out[ask.server] && !g->has[ask.server]
-                  : ask.kind == ASK_LEAVE && g->out[ask.server]);
-        g->out[ask.server] = ask.kind == ASK_SEND;
+        CHECK(effect.kind == EFFECT_SEND
+                  ? !g->out[effect.server] && !g->has[effect.server]
+                  : effect.kind == EFFECT_ABANDON && g->out[effect.server]);
+        g->out[effect.server] = effect.kind == EFFECT_SEND;
     }
 }
 
@@ -237,7 +237,7 @@ static void raised(struct raising *g)
     unsigned i;
     struct outcome o = step_outcome(g->s, &i);
     uint64_t number = step_byte(g->s) & 1 ? g->f.number : step_span(g->s);
-    if (i < g->f.terms.servers && g->ballots[i].part == PART_ASKED) {
+    if (i < g->f.terms.servers && g->ballots[i].part == PART_SENT) {
         CHECK(g->out[i]);
         g->out[i] = false;
         /* The first number drawn is the fence, where there is none. */

@@ -64,7 +64,7 @@ bool play_holding(struct steps *s)
         case 0:
         case 1:
             if (schedule_due(&k.h, s->now) == SCHEDULE_RENEW) {
-                schedule_asked(&k.h, s->now);
+                schedule_begun(&k.h, s->now);
                 k.asked = true;
             }
             break;

@@ -348,13 +348,13 @@ static struct outcome lined_up(const struct model *m, const struct reply *reply)
         return decided(OUTCOME_GRANTED, LEFT_UNKNOWN);
     if (count == 1 && item[0].integer == -1 && m->verb.kind == VERB_STAY)
         return no();
-    if (count != (m->verb.test ? 4 : 3) || item[0].integer != 0 ||
+    if (count != (m->verb.test_listener ? 4 : 3) || item[0].integer != 0 ||
         item[1].integer < -2 || item[2].integer < 0 ||
         item[2].integer > UINT32_MAX)
         return broken();
     struct outcome o = decided(OUTCOME_BUSY, left_of(item[1].integer));
     o.ahead = (unsigned)item[2].integer;
-    o.deaf = m->verb.test && item[3].integer == 0;
+    o.no_listener = m->verb.test_listener && item[3].integer == 0;
     return o;
 }
 

@@ -28,7 +28,7 @@
 struct asked {
     struct verb verb;
     struct once_terms terms;
-    struct leaves leaves;
+    struct reply_values leaves;
     struct dialect dialect;
     struct exchange x;
 };
@@ -46,7 +46,7 @@ static void ask(struct asked *a, enum verb_kind kind)
         .token = slice_of(TOKEN),
         .ttl_ms = kind == VERB_BEGIN ? 30000 : 0,
         .once = kind == VERB_UNBEGIN ? NULL : &a->terms,
-        .leaves = verb_has_leaves(kind) ? &a->leaves : NULL};
+        .values = verb_has_values(kind) ? &a->leaves : NULL};
     if (kind == VERB_BEGIN || kind == VERB_LOOK)
         a->verb.counter = slice_of("{key}:f");
     a->dialect.connection = 7;
@@ -153,7 +153,7 @@ static void check_outcome(const struct asked *a, const struct reply *reply)
 
 /* The next reply, in pieces of this size; NULL: there is none. */
 static const struct reply *next_reply(struct reader *reader,
-    struct leaves *leaves, struct slice *bytes, size_t piece)
+    struct reply_values *leaves, struct slice *bytes, size_t piece)
 {
     const struct reply *reply = NULL;
     int got;
@@ -188,7 +188,7 @@ static bool play(enum verb_kind kind, struct slice bytes, size_t piece)
         buf_free(&out);
         CHECK(exchange_encode(&a.x, &a.dialect, &out) == 1);
         const struct reply *reply =
-            next_reply(reader, a.verb.leaves, &bytes, piece);
+            next_reply(reader, a.verb.values, &bytes, piece);
         known = known && resp_read(&second, &plain) == RESP_REPLY;
         if (!reply)
             break;
@@ -197,7 +197,7 @@ static bool play(enum verb_kind kind, struct slice bytes, size_t piece)
     if (next == EXCHANGE_DONE && known)
         check_outcome(&a, &second.reply);
     bool decided = next == EXCHANGE_DONE && a.x.outcome.kind != OUTCOME_FAULT;
-    leaves_free(&a.leaves);
+    reply_values_free(&a.leaves);
     exchange_free(&a.x);
     buf_free(&out);
     reader_free(reader);

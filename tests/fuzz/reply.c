@@ -160,7 +160,8 @@ static void check_outcome(const struct model *m, const struct outcome *a)
         return;
     }
     CHECK(a->left_ms == b->left_ms && a->left_ms >= LEFT_UNKNOWN);
-    CHECK(a->ahead == b->ahead && a->deaf == b->deaf && a->fence == b->fence);
+    CHECK(a->ahead == b->ahead && a->no_listener == b->no_listener &&
+          a->fence == b->fence);
     CHECK(slice_equal(a->value, b->value));
 }
 
@@ -173,7 +174,8 @@ struct step {
 
 static bool is_modelled(const struct exchange *x)
 {
-    return x->phase != PHASE_CHECK_VALUE && x->at < ways[x->verb->kind].count;
+    return x->phase != PHASE_CHECK_VALUE &&
+           x->strategy_index < ways[x->verb->kind].count;
 }
 
 static void check_said(struct model *m, struct exchange *x,
@@ -254,8 +256,9 @@ static bool judge(struct model *m, const struct exchange *x,
     }
     CHECK(over == !more);
     if (!over && (m->tried & 1U << m->at)) { /* the next one, in any order */
-        CHECK(x->at >= ways[m->verb.kind].count || !(m->tried & 1U << x->at));
-        m->at = x->at;
+        CHECK(x->strategy_index >= ways[m->verb.kind].count ||
+              !(m->tried & 1U << x->strategy_index));
+        m->at = x->strategy_index;
         m->left = !is_modelled(x);
     }
     return over;
@@ -296,7 +299,7 @@ static bool exchange(
     struct model m = {.verb = verb_of(letter)};
     struct watcher w = {.orders = 0};
     static struct exchange x; /* what it has stored is used again */
-    unsigned char *at = &dialect->at[m.verb.kind];
+    unsigned char *at = &dialect->preferred[m.verb.kind];
     uint64_t again = dialect->now ? x.hand_over_again : 0; /* as it was left */
     exchange_begin(&x, &m.verb, NULL);
     x.hand_over_again = again;
@@ -311,7 +314,7 @@ static bool exchange(
             dialect_begin(dialect);
             w = (struct watcher){.orders = 0};
         }
-        dialect->at_with_end[VERB_RELEASE] = 3;
+        dialect->preferred_with_end[VERB_RELEASE] = 3;
         m.verb = verb_of('g');
         exchange_restart(&x, &m.verb, NULL);
         if (!run(f, letter, dialect, &m, &x, &w))

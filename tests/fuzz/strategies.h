@@ -85,7 +85,7 @@ static void line_verb(struct verb *verb, char letter)
     if (!at)
         return;
     verb->kind = kinds[at - letters];
-    verb->test = letter == 'J' || letter == 'Y';
+    verb->test_listener = letter == 'J' || letter == 'Y';
     verb->gap_ms = letter == 'P' ? 75 : 0;
     verb->fence = letter == 'W' ? 5 : 0;
     if (verb->kind == VERB_RAISE)
@@ -139,7 +139,8 @@ static void dialect_of(
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (letter != known[i].letter)
             continue;
-        dialect->at[kind] = dialect->at_with_end[kind] = known[i].strategy;
+        dialect->preferred[kind] = dialect->preferred_with_end[kind] =
+            known[i].strategy;
         dialect->stamps.learnt = dialect->stamps.timed = true;
         server_clock_learn(&dialect->stamps.clock, dialect->now, dialect->now,
             INT64_C(2000000000000), 1);
@@ -174,7 +175,7 @@ static unsigned say_wait(
 {
     return SAY(b, by, script, "4", KEY, "{" KEY "}:nxl-l", "{" KEY "}:nxl-w",
         "{" KEY "}:nxl-g", TOKEN, TTL, CLIENT, WINDOW,
-        verb->kind == VERB_JOIN ? "1" : "0", verb->test ? "1" : NULL);
+        verb->kind == VERB_JOIN ? "1" : "0", verb->test_listener ? "1" : NULL);
 }
 
 static unsigned say_script(const struct model *m, struct buf *b)

@@ -282,7 +282,7 @@ static void watch_getset(
     int64_t end_s = reply->kind == REPLY_STRING ? end_of(reply->bytes) : 0;
     w->yes |=
         reply->kind == REPLY_NIL ||
-        (end_s > 0 && end_s * 1000 <= server_clock_low(clock, x->asked_at));
+        (end_s > 0 && end_s * 1000 <= server_clock_low(clock, x->encoded_at));
 }
 
 /* Nothing says where such bytes end but their length. */

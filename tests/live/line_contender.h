@@ -68,7 +68,7 @@ struct board {
     struct slot slot[SLOTS];
     _Atomic int count[COUNTS];
     _Atomic int stops[PROCESSES]; /* how often each was stopped */
-    _Atomic int troubles;         /* of the server: calls may take longer */
+    _Atomic int server_faults;    /* of the server: calls may take longer */
     _Atomic int over;             /* 1: the processes with an even number end */
     _Atomic bool full;
     char said[512]; /* what the last of COUNT_ERRORS said */
@@ -268,12 +268,13 @@ static inline void use(struct contender *c, uint64_t asked)
 static inline void contend(struct contender *c)
 {
     int most = wait_ms(c);
-    int stops = board->stops[c->process], troubles = board->troubles;
+    int stops = board->stops[c->process], server_faults = board->server_faults;
     uint64_t asked = test_now_ns();
     int rc = c->library->acquire(c->lock, most);
     uint64_t took_ms = (test_now_ns() - asked) / 1000000;
     note_wait(c, rc, took_ms, most,
-        stops != board->stops[c->process] || troubles != board->troubles);
+        stops != board->stops[c->process] ||
+            server_faults != board->server_faults);
     if (rc == NXL_OK)
         use(c, asked);
     pause_us(dice_below(&c->dice, rc == NXL_OK ? 4000 : 30000));

@@ -93,7 +93,7 @@ static inline const char *case_not_kept(void)
     CELL_NEEDS(o.kind == OUTCOME_RECORDED && o.found == FOUND_DONE);
     CELL_NEEDS(once_leaves.count == 3);
     case_clean();
-    case_terms.not_kept = true;
+    case_terms.result_omitted = true;
     CELL_NEEDS(case_send(VERB_TELL, "A").kind == OUTCOME_MINE);
     stored_read(&s, "{k}:once");
     CELL_NEEDS(s.record.state == ONCE_DONE && s.record.size == -1);

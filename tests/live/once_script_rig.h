@@ -23,7 +23,7 @@ struct once_change {
 static const struct once_change *once_mutant;
 
 /* The last answer. */
-static struct leaves once_leaves;
+static struct reply_values once_leaves;
 
 static inline struct slice once_leaf(size_t i)
 {
@@ -39,11 +39,11 @@ static inline void once_add_leaves(const redisReply *r)
     for (size_t i = 0; i < r->elements; i++) {
         const redisReply *e = r->element[i];
         if (e->type == REDIS_REPLY_INTEGER)
-            leaves_add_number(&once_leaves, e->integer);
+            reply_values_add_number(&once_leaves, e->integer);
         else if (e->type == REDIS_REPLY_NIL)
-            leaves_add_nil(&once_leaves);
+            reply_values_add_nil(&once_leaves);
         else
-            leaves_add(&once_leaves, (struct slice){e->str, e->len});
+            reply_values_add(&once_leaves, (struct slice){e->str, e->len});
     }
 }
 
@@ -107,19 +107,19 @@ static inline struct outcome once_send(struct peer *p, struct verb *verb)
     struct reply items[REPLY_ITEMS];
     redisReply *r = NULL;
 
-    verb->leaves = verb_has_leaves(verb->kind) ? &once_leaves : NULL;
+    verb->values = verb_has_values(verb->kind) ? &once_leaves : NULL;
     if (verb->kind == VERB_QUERY || verb->kind == VERB_UNBEGIN)
         verb->once = NULL;
     exchange_free(&x);
     exchange_begin(&x, verb, NULL);
-    x.whole = true;
-    leaves_clear(&once_leaves);
+    x.always_text = true;
+    reply_values_clear(&once_leaves);
     assert_int_equal(exchange_encode(&x, &p->dialect, &out), 1);
     once_append(p, &out);
     buf_free(&out);
     assert_int_equal(redisGetReply(p->c, (void **)&r), REDIS_OK);
     size_t elements = r->elements;
-    if (r->type == REDIS_REPLY_ARRAY && verb->leaves) {
+    if (r->type == REDIS_REPLY_ARRAY && verb->values) {
         once_add_leaves(r);
         r->elements = 0; /* the reader keeps only the kind */
     }
@@ -176,7 +176,7 @@ static inline int once_setup(void **state)
 
 static inline int once_teardown(void **state)
 {
-    leaves_free(&once_leaves);
+    reply_values_free(&once_leaves);
     return line_teardown(state);
 }
 

@@ -143,14 +143,14 @@ static void fault_delete_line(void)
 
 static void fault_freeze(void)
 {
-    board->troubles++;
+    board->server_faults++;
     redis_freeze(&server);
     thaw_at = ms_from_now(20 + dice_below(&dice, 900));
 }
 
 static void fault_restart(void)
 {
-    board->troubles++;
+    board->server_faults++;
     redis_kill(&server);
     redis_restart(&server);
 }
@@ -173,7 +173,7 @@ static void fault_strand(void)
     struct network *n = well();
     if (!n)
         return;
-    board->troubles++;
+    board->server_faults++;
     proxy_hold(n->proxy, PROXY_UP, true);
     n->state = NET_HOLDING;
     n->until = ms_from_now(1 + dice_below(&dice, 60));
@@ -184,7 +184,7 @@ static void fault_network(void)
     struct network *n = well();
     if (!n)
         return;
-    board->troubles++;
+    board->server_faults++;
     if (dice_below(&dice, 2) == 0) {
         proxy_drop(n->proxy, PROXY_DOWN, true);
         n->state = NET_DROPPING;
@@ -250,7 +250,7 @@ static void step(int faults)
             network_next(&network[i]);
     if (server.frozen && now >= thaw_at) {
         redis_thaw(&server);
-        board->troubles++;
+        board->server_faults++;
     }
     for (int i = 0; i < faults && !server.frozen; i++) {
         if (dice_below(&dice, fault[i].every_ms / STEP_MS) > 0)

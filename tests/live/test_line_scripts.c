@@ -465,17 +465,17 @@ static void whether_the_channel_is_heard(void **state)
         .token = slice_of("A"),
         .client = slice_of(CLIENT),
         .window = WINDOW,
-        .test = true,
+        .test_listener = true,
         .ttl_ms = LEASE_MS};
 
     held_by("H", 10000);
     struct outcome o = line_send(&peer, &verb);
     assert_kind(o, OUTCOME_BUSY);
-    assert_false(o.deaf);
+    assert_false(o.no_listener);
     verb.client = slice_of("nobody");
-    assert_true(line_send(&peer, &verb).deaf);
+    assert_true(line_send(&peer, &verb).no_listener);
     verb.client = slice_of("-");
-    assert_false(line_send(&peer, &verb).deaf);
+    assert_false(line_send(&peer, &verb).no_listener);
 }
 
 static void keys_of_another_type(void **state)

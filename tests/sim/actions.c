@@ -106,7 +106,7 @@ static void send_verb(
         .number = verb.fence,
         .plain = k->old,
         .gap_ms = verb.gap_ms,
-        .followed = verb.followed,
+        .followed = verb.has_followers,
     };
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
         take_place(k, &verb, &r->message);
@@ -153,7 +153,7 @@ void handle_carry_out(
     case ACTION_SKIP:
         break;
     case ACTION_UNDO:
-    case ACTION_LEAVE:
+    case ACTION_ABANDON:
         if (request_abandon(w, r, action->kind == ACTION_UNDO))
             life_withdrawn(&k->life, action);
         break;
@@ -166,7 +166,7 @@ void handle_carry_out(
         if (!link_can_adopt(link, k->token))
             life_not_claimed(&k->life);
         break;
-    case ACTION_KEEP:
+    case ACTION_ADOPT:
         link_adopt(
             link, k->token, k->life.vote.ballots[action->server].until != 0);
         break;

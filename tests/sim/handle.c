@@ -132,7 +132,7 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
     life_outcome(&r->worker->life, r->track, r->server, &outcome, w->now);
     turn(w, r->worker);
     if (r->message.test && o->kind == OUTCOME_BUSY)
-        subscription_tested(w, r->worker->process, o->deaf);
+        subscription_tested(w, r->worker->process, o->no_listener);
 }
 
 void handle_told(struct world *w, struct worker *k)
@@ -140,7 +140,7 @@ void handle_told(struct world *w, struct worker *k)
     const struct link *l = &k->process->link[0];
     const struct request *r = &k->request[TRACK_CALL][0];
     if (weigh_message(
-            &l->eligibility, line_asked_at(&k->line, r->sent_at), w->now))
+            &l->eligibility, line_last_sent_at(&k->line, r->sent_at), w->now))
         life_told(&k->life, l->state == LINK_UP ? l->number : 0, w->now);
     else
         life_prompted(&k->life, w->now);

@@ -336,7 +336,7 @@ static bool too_late(const struct world *w, const struct message *m)
 static void send_request(struct world *w, struct link *l, struct request *r)
 {
     struct outcome refusal;
-    if (!weigh_verb(
+    if (!weigh_may_send(
             &l->eligibility, verbs[r->message.kind], w->now, &refusal)) {
         request_fail(r, refusal.fault, false);
         return;
@@ -347,7 +347,7 @@ static void send_request(struct world *w, struct link *l, struct request *r)
     }
     r->state = REQUEST_SENT;
     r->sent_at = r->message.sent_at = w->now;
-    r->message.once.leaves_key = limit_passed(r->message.not_after, w->now);
+    r->message.once.keeps_key = limit_passed(r->message.not_after, w->now);
     link_push_slot(l,
         (struct slot){.kind = SLOT_REQUEST, .request = r, .sent_at = w->now});
     conn_send(w, l->conn, &r->message);

@@ -372,8 +372,8 @@ void queue_wait(struct world *w, struct model_server *s, struct message *m)
     m->outcome.kind = OUTCOME_BUSY;
     if (!looks_back(w, s, m, left, &before))
         look_ahead(w, s, m, left, ahead);
-    m->outcome.deaf = m->outcome.kind == OUTCOME_BUSY && m->test &&
-                      !may_listen(w, s, m->channel);
+    m->outcome.no_listener = m->outcome.kind == OUTCOME_BUSY && m->test &&
+                             !may_listen(w, s, m->channel);
     if (m->kind == MESSAGE_JOIN && chance(w, 10))
         s->saved = s->data;
 }

@@ -225,7 +225,7 @@ static void release_told(
     struct world *w, struct model_server *s, const struct message *m)
 {
     struct key *key = server_key(w, s, m->name);
-    if (m->once.leaves_key) {
+    if (m->once.keeps_key) {
         checker_left(w, m->token);
     } else if (m->ttl_ms > 0) {
         key->until_ms = server_clock_ms(w, s) + m->ttl_ms;

@@ -33,7 +33,7 @@ struct work_record {
 /* What a message says of a record, and the record as it is after it. */
 struct once_part {
     bool retries;         /* BEGIN */
-    bool leaves_key;      /* TELL: another process may own the token by now */
+    bool keeps_key;       /* TELL: another process may own the token by now */
     unsigned fingerprint; /* BEGIN, LOOK, TELL */
     enum once_state verdict;
     uint64_t result;           /* TELL */

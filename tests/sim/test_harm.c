@@ -21,9 +21,9 @@ static struct options options_of(unsigned servers, const char *faults)
     struct options options = OPTIONS_INIT;
     options.servers = servers;
     options.once = once;
-    assert_true(troubles_parse(faults, &options.troubles));
+    assert_true(troubles_parse(faults, &options.server_faults));
     if (once)
-        options.troubles &= ~FORGETFUL_TROUBLES;
+        options.server_faults &= ~FORGETFUL_TROUBLES;
     return options;
 }
 
@@ -215,7 +215,7 @@ static void test_forgetful(void **state)
     struct options options = OPTIONS_INIT;
     unsigned broken = 0;
     options.once = true;
-    options.troubles = 1u << TROUBLE_WIPE | 1u << TROUBLE_CUT;
+    options.server_faults = 1u << TROUBLE_WIPE | 1u << TROUBLE_CUT;
     options.checked = INVARIANT(O1);
     options.seed = 0;
     while (!broken && options.seed++ < MOST_SEEDS)

@@ -68,7 +68,7 @@ static struct outcome outcome_of(const struct message *m, const redisReply *r)
         o.kind = OUTCOME_BUSY;
         o.left_ms = r->element[1]->integer;
         o.ahead = (unsigned)r->element[2]->integer;
-        o.deaf = m->test && r->element[3]->integer == 0;
+        o.no_listener = m->test && r->element[3]->integer == 0;
     } else {
         o.kind =
             r->element[0]->integer == 1 ? OUTCOME_GRANTED : OUTCOME_NOT_MINE;
@@ -294,7 +294,7 @@ static bool compare(void)
     free_keys(&keys);
     assert_int_equal(real.kind, m.outcome.kind);
     assert_int_equal(real.ahead, m.outcome.ahead);
-    assert_int_equal(real.deaf, m.outcome.deaf);
+    assert_int_equal(real.no_listener, m.outcome.no_listener);
     assert_in_range(real.left_ms + 10, m.outcome.left_ms + 10 - SLACK_US / 1000,
         m.outcome.left_ms + 10 + SLACK_US / 1000);
     return true;

@@ -52,7 +52,7 @@ static redisReply *eval_tell(const struct message *m)
         " %s",
         scripts[SCRIPT_TELL].body.data, m->name, m->name, (unsigned)m->token,
         tells ? verdicts[m->once.verdict] : "unbegun", m->once.keep_ms,
-        m->once.fingerprint, m->once.leaves_key ? -1 : (int)m->ttl_ms, "-",
+        m->once.fingerprint, m->once.keeps_key ? -1 : (int)m->ttl_ms, "-",
         m->name, m->once.before.state ? back->line : result);
 }
 
@@ -224,7 +224,7 @@ static struct message some_message(void)
     if (m.kind == MESSAGE_UNBEGIN)
         m.ttl_ms = 0;
     m.once = (struct once_part){.retries = draw(2),
-        .leaves_key = m.kind == MESSAGE_TELL && draw(4) == 0,
+        .keeps_key = m.kind == MESSAGE_TELL && draw(4) == 0,
         .fingerprint = draw(8) ? 1 : 2,
         .verdict = told[draw(4)],
         .result = draw(1000),

@@ -346,7 +346,7 @@ static void rings(struct world *w, struct alarm *alarm)
 
 void troubles_start(struct world *w)
 {
-    w->faults = (struct troubles){.allowed = w->options.troubles};
+    w->faults = (struct server_faults){.allowed = w->options.server_faults};
     alarm_init(w, &w->faults.alarm, rings);
     if (w->faults.allowed)
         alarm_set(w, &w->faults.alarm, w->now + w->setting.trouble_ns);

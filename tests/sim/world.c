@@ -244,7 +244,7 @@ struct report world_run(const struct options *options, FILE *out)
     report.broken = w->checker.broken;
     memcpy(report.why, w->checker.why, sizeof(report.why));
     report.grants = w->grants;
-    report.troubles = w->faults.happened;
+    report.server_faults = w->faults.happened;
     memcpy(report.each, w->faults.each, sizeof(report.each));
     report.fences = w->fences;
     report.renewals = w->renewals;

@@ -15,10 +15,10 @@
 /* Takes all asks and writes them into words. */
 static inline const char *drain(struct acquire *a, char *words)
 {
-    struct ask ask;
+    struct effect effect;
     words[0] = '\0';
-    while (acquire_next(a, &ask))
-        add_ask(words, &ask);
+    while (acquire_next(a, &effect))
+        add_ask(words, &effect);
     return words;
 }
 

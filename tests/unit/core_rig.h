@@ -17,21 +17,21 @@
 #define T0 (UINT64_C(5000) * MS)
 #define WORDS_MAX 256
 
-static inline void add_ask(char *words, const struct ask *ask)
+static inline void add_ask(char *words, const struct effect *effect)
 {
     static const char letter[] = {
-        [ASK_TOKEN] = 'T',
-        [ASK_SEND] = 'S',
-        [ASK_UNDO] = 'U',
-        [ASK_LEAVE] = 'L',
+        [EFFECT_TOKEN] = 'T',
+        [EFFECT_SEND] = 'S',
+        [EFFECT_UNDO] = 'U',
+        [EFFECT_ABANDON] = 'L',
     };
     size_t len = strlen(words);
     const char *gap = len > 0 ? " " : "";
-    if (ask->kind == ASK_TOKEN)
+    if (effect->kind == EFFECT_TOKEN)
         snprintf(words + len, WORDS_MAX - len, "%sT", gap);
     else
-        snprintf(words + len, WORDS_MAX - len, "%s%c%u", gap, letter[ask->kind],
-            ask->server);
+        snprintf(words + len, WORDS_MAX - len, "%s%c%u", gap,
+            letter[effect->kind], effect->server);
 }
 
 static inline struct outcome granted(uint64_t sent_at)

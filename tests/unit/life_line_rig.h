@@ -65,11 +65,11 @@ static inline void carry_out(const struct action *action)
         [ACTION_TOKEN] = "T",
         [ACTION_SKIP] = "K",
         [ACTION_UNDO] = "U",
-        [ACTION_LEAVE] = "L",
+        [ACTION_ABANDON] = "L",
         [ACTION_CLEAN] = "C",
         [ACTION_LINE] = "?",
         [ACTION_CLAIM] = "A",
-        [ACTION_KEEP] = "M",
+        [ACTION_ADOPT] = "M",
     };
     if (action->kind == ACTION_SEND)
         add_send(action->track);

@@ -43,23 +43,23 @@ static inline void add(const char *word)
     snprintf(trace + len, sizeof(trace) - len, "%s%s", len ? " " : "", word);
 }
 
-static inline void add_line_ask(const struct ask *ask)
+static inline void add_line_ask(const struct effect *effect)
 {
     bool joins = line_joins(&line);
-    switch (ask->kind) {
-    case ASK_TOKEN:
+    switch (effect->kind) {
+    case EFFECT_TOKEN:
         add("T");
         break;
-    case ASK_SEND:
+    case EFFECT_SEND:
         *(joins ? &joined_at : &stayed_at) = now;
         add(joins ? "J" : "Y");
         break;
-    case ASK_UNDO:
+    case EFFECT_UNDO:
         add("U");
         if (unsent)
             line_withdrawn(&line);
         break;
-    case ASK_LEAVE:
+    case EFFECT_ABANDON:
         add("L");
         break;
     }
@@ -76,15 +76,15 @@ static inline void drain(void)
 {
     static const char *const ends[] = {
         [LINE_NO] = "=no",
-        [LINE_LATE] = "=late",
+        [LINE_EXPIRED] = "=late",
         [LINE_UNKNOWN] = "=unknown",
         [LINE_FAULT] = "=fault",
         [LINE_CANCELLED] = "=cancelled",
         [LINE_POLL] = "=poll",
     };
-    struct ask ask;
-    while (line_next(&line, &ask))
-        add_line_ask(&ask);
+    struct effect effect;
+    while (line_next(&line, &effect))
+        add_line_ask(&effect);
     enum line_verdict verdict = line_verdict(&line);
     if (verdict == LINE_OPEN || strchr(trace, '='))
         return;

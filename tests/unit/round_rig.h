@@ -16,10 +16,10 @@
 /* Takes all asks and writes them into words. */
 static inline const char *drain(struct round *r, char *words)
 {
-    struct ask ask;
+    struct effect effect;
     words[0] = '\0';
-    while (round_next(r, &ask))
-        add_ask(words, &ask);
+    while (round_next(r, &effect))
+        add_ask(words, &effect);
     return words;
 }
 

@@ -77,7 +77,7 @@ static inline void begin(char letter, unsigned strategy)
     verb = verb_of(letter);
     dialect_begin(&dialect);
     dialect.scripts_unverified = false;
-    dialect.at[verb.kind] = (unsigned char)strategy;
+    dialect.preferred[verb.kind] = (unsigned char)strategy;
     exchange_begin(&x, &verb, NULL);
     dialog = "";
 }
@@ -93,8 +93,8 @@ static inline void begin_stamped(char letter, unsigned strategy)
     server_clock_learn(&dialect.stamps.clock, OUR_NOW, OUR_NOW, NOW_MS, 1);
     if (verb.kind == VERB_EXTEND || verb.kind == VERB_RELEASE) {
         x.written = WRITTEN_END;
-        dialect.at[verb.kind] = 0;
-        dialect.at_with_end[verb.kind] = (unsigned char)strategy;
+        dialect.preferred[verb.kind] = 0;
+        dialect.preferred_with_end[verb.kind] = (unsigned char)strategy;
     }
 }
 

@@ -82,12 +82,12 @@ static void one_silent_but_withdrawn(void **state)
 {
     (void)state;
     struct acquire a;
-    struct ask ask;
+    struct effect effect;
     start_try(&a, 1);
     acquire_tick(&a, T0 + BUDGET);
     acquire_withdrawn(&a, 0); /* too early: not asked for */
-    assert_true(acquire_next(&a, &ask));
-    assert_int_equal(ask.kind, ASK_UNDO);
+    assert_true(acquire_next(&a, &effect));
+    assert_int_equal(effect.kind, EFFECT_UNDO);
     acquire_withdrawn(&a, 7);
     acquire_withdrawn(&a, 0);
     assert_asks(&a, "");
@@ -121,7 +121,7 @@ static void quorum_of_grants_decides(void **state)
             say(&a, i, granted(T0 + 900 - i), T0 + MS);
         }
         for (unsigned i = q; i < n; i++)
-            add_ask(leaves, &(struct ask){ASK_LEAVE, i});
+            add_ask(leaves, &(struct effect){EFFECT_ABANDON, i});
         assert_asks(&a, leaves);
         assert_int_equal(acquire_verdict(&a), VERDICT_YES);
         assert_int_equal(a.deadline, T0 + 900 - (q - 1) + LEASE);
@@ -156,7 +156,7 @@ static void majority_of_busy_decides(void **state)
             say(&a, i, busy(LEFT_UNKNOWN), T0 + MS);
         }
         for (unsigned i = enough; i < n; i++)
-            add_ask(undos, &(struct ask){ASK_UNDO, i});
+            add_ask(undos, &(struct effect){EFFECT_UNDO, i});
         assert_asks(&a, undos);
         assert_int_equal(acquire_verdict(&a), VERDICT_NO);
     }
@@ -228,12 +228,12 @@ static void withdrawn_grants_no_quorum(void **state)
 {
     (void)state;
     struct acquire a;
-    struct ask ask;
+    struct effect effect;
     start_try(&a, 3);
     say(&a, 0, granted(T0), T0 + MS);
     acquire_tick(&a, T0 + BUDGET);
-    while (acquire_next(&a, &ask)) /* the grant cannot be withdrawn */
-        acquire_withdrawn(&a, ask.server);
+    while (acquire_next(&a, &effect)) /* the grant cannot be withdrawn */
+        acquire_withdrawn(&a, effect.server);
     assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
 }
 
@@ -270,7 +270,7 @@ static void grant_after_its_deadline(void **state)
     acquire_outcome(&a, 0, &grant, T0 + LEASE);
     assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
     assert_asks(&a, "U0");
-    assert_int_equal(acquire_verdict(&a), VERDICT_LATE);
+    assert_int_equal(acquire_verdict(&a), VERDICT_EXPIRED);
     start_try(&a, 1);
     acquire_outcome(&a, 0, &grant, T0 + LEASE - 1);
     assert_int_equal(acquire_verdict(&a), VERDICT_YES);
@@ -279,7 +279,7 @@ static void grant_after_its_deadline(void **state)
     grant.sent_at = T0 + 50 * MS;
     acquire_outcome(&a, 2, &grant, T0 + LEASE);
     assert_asks(&a, "U0 U1 U2");
-    assert_int_equal(acquire_verdict(&a), VERDICT_LATE);
+    assert_int_equal(acquire_verdict(&a), VERDICT_EXPIRED);
 }
 
 /* Memory that was set to zero is no grant. */
@@ -303,7 +303,7 @@ static void time_never_runs_back(void **state)
     acquire_outcome(&a, 0, &grant, T0 + LEASE);
     acquire_outcome(&a, 1, &grant, T0);
     assert_asks(&a, "U0 U1 U2");
-    assert_int_equal(acquire_verdict(&a), VERDICT_LATE);
+    assert_int_equal(acquire_verdict(&a), VERDICT_EXPIRED);
 }
 
 static void round_ends_with_the_call(void **state)

@@ -74,7 +74,7 @@ static void ends_with_the_wait(void **state)
     assert_int_equal(a.deadline, 0);
     assert_true(acquire_wake(&a) == NEVER);
     acquire_again(&a, &gone, grant(&a, 0));
-    assert_int_equal(acquire_verdict(&a), VERDICT_LATE);
+    assert_int_equal(acquire_verdict(&a), VERDICT_EXPIRED);
     grant(&a, NS_PER_S);
     acquire_again(&a, &unknown, T0 + NS_PER_S);
     assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);

@@ -31,17 +31,17 @@ static void answers_between_the_sends(void **state)
 {
     (void)state;
     struct acquire a;
-    struct ask ask;
+    struct effect effect;
     begin(&a, 3, T0, T0, T0 + NS_PER_S);
     for (int i = 0; i < 3; i++) /* T S0 S1 */
-        assert_true(acquire_next(&a, &ask));
+        assert_true(acquire_next(&a, &effect));
     say(&a, 0, refused(FAULT_RETRY), T0 + MS);
     say(&a, 1, refused(FAULT_RETRY), T0 + MS);
     assert_asks(&a, ""); /* nothing was sent to 2 */
     assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
     begin(&a, 3, T0, T0, T0 + NS_PER_S);
     for (int i = 0; i < 3; i++)
-        assert_true(acquire_next(&a, &ask));
+        assert_true(acquire_next(&a, &effect));
     say(&a, 0, granted(T0), T0 + MS);
     say(&a, 1, granted(T0), T0 + MS);
     assert_asks(&a, "");
@@ -217,14 +217,14 @@ static void cancel_at_each_stage(void **state)
 {
     (void)state;
     struct acquire a;
-    struct ask ask;
+    struct effect effect;
     begin(&a, 3, T0, T0, T0 + NS_PER_S);
     acquire_cancel(&a); /* nothing has been sent */
     assert_asks(&a, "");
     assert_int_equal(acquire_verdict(&a), VERDICT_CANCELLED);
     begin(&a, 3, T0, T0, T0 + NS_PER_S);
-    assert_true(acquire_next(&a, &ask));
-    assert_true(acquire_next(&a, &ask));
+    assert_true(acquire_next(&a, &effect));
+    assert_true(acquire_next(&a, &effect));
     acquire_cancel(&a);
     assert_asks(&a, "U0");
     assert_int_equal(acquire_verdict(&a), VERDICT_CANCELLED);
@@ -241,7 +241,7 @@ static void cancel_of_a_decided_round(void **state)
 {
     (void)state;
     struct acquire a;
-    struct ask ask;
+    struct effect effect;
     start_try(&a, 3);
     play(&a, "gbb", T0);
     acquire_cancel(&a); /* before it is known whether to try again */
@@ -249,7 +249,7 @@ static void cancel_of_a_decided_round(void **state)
     assert_int_equal(acquire_verdict(&a), VERDICT_CANCELLED);
     start_try(&a, 3);
     play(&a, "guu", T0);
-    assert_true(acquire_next(&a, &ask));
+    assert_true(acquire_next(&a, &effect));
     acquire_cancel(&a); /* the rest of the undoing is still asked for */
     assert_asks(&a, "U1 U2");
     assert_int_equal(acquire_verdict(&a), VERDICT_CANCELLED);

@@ -218,21 +218,22 @@ static void undo(struct world *w, struct client *c, unsigned server)
 
 static void take_asks(struct world *w, struct client *c)
 {
-    struct ask ask;
+    struct effect effect;
     if (c->machine.rounds != c->round) {
         check_undone(w, c);
         c->round = c->machine.rounds;
     }
-    while (acquire_next(&c->machine, &ask)) {
+    while (acquire_next(&c->machine, &effect)) {
         must(w, acquire_verdict(&c->machine) == VERDICT_OPEN ||
-                    ask.kind == ASK_LEAVE || ask.kind == ASK_UNDO);
-        must(w, ask.server < w->servers);
-        if (ask.kind == ASK_TOKEN)
+                    effect.kind == EFFECT_ABANDON ||
+                    effect.kind == EFFECT_UNDO);
+        must(w, effect.server < w->servers);
+        if (effect.kind == EFFECT_TOKEN)
             c->token = ++w->tokens;
-        else if (ask.kind == ASK_SEND)
-            send_set(w, c, ask.server);
-        else if (ask.kind == ASK_UNDO)
-            undo(w, c, ask.server);
+        else if (effect.kind == EFFECT_SEND)
+            send_set(w, c, effect.server);
+        else if (effect.kind == EFFECT_UNDO)
+            undo(w, c, effect.server);
     }
     uint64_t end = c->machine.terms.end;
     enum verdict verdict = acquire_verdict(&c->machine);

@@ -50,7 +50,7 @@ static void doubt_takes_a_fresh_token(void **state)
 {
     (void)state;
     struct acquire a;
-    struct ask ask;
+    struct effect effect;
     start(&a, 1, NEVER, NEVER);
     all_say(&a, cut(T0), T0);
     next_round(&a);
@@ -59,7 +59,7 @@ static void doubt_takes_a_fresh_token(void **state)
     next_round(&a);
     assert_asks(&a, "S0");
     acquire_tick(&a, acquire_wake(&a)); /* silent */
-    assert_true(acquire_next(&a, &ask));
+    assert_true(acquire_next(&a, &effect));
     acquire_withdrawn(&a, 0);
     assert_asks(&a, "");
     next_round(&a);
@@ -307,7 +307,7 @@ static void late_grant_is_tried_again(void **state)
     assert_asks(&a, "T S0");
     say(&a, 0, granted(now), now + 990 * MS);
     assert_asks(&a, "U0");
-    assert_int_equal(acquire_verdict(&a), VERDICT_LATE);
+    assert_int_equal(acquire_verdict(&a), VERDICT_EXPIRED);
     start(&a, 1, 2 * NS_PER_S, 2 * NS_PER_S);
     say(&a, 0, granted(T0), T0 + 990 * MS);
     assert_asks(&a, "U0");

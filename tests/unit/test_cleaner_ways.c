@@ -31,7 +31,7 @@ static void refused_scripts_are_not_the_end(void **state)
 /* On the way that needs a transaction: nothing else goes meanwhile. */
 static void watch_until_the_value(void)
 {
-    dialect.at[VERB_RELEASE] = 1;
+    dialect.preferred[VERB_RELEASE] = 1;
     begin(CLEANUP_TOKEN);
     assert_contains(sent(START), "$5\r\nWATCH\r\n");
     assert_int_equal(conn.slots.count, 5);

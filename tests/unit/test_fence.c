@@ -17,22 +17,22 @@ static const char *start(
     static struct ballot ballots[MAX_SERVERS]; /* of one machine at a time */
     struct fence_terms terms = {
         .servers = servers, .ballots = ballots, .end = END};
-    struct ask ask;
+    struct effect effect;
     for (unsigned i = 0; i < servers; i++)
         ballots[i].number = numbers[i];
     fence_start(f, &terms);
     words[0] = '\0';
-    while (fence_next(f, &ask))
-        add_ask(words, &ask);
+    while (fence_next(f, &effect))
+        add_ask(words, &effect);
     return words;
 }
 
 static const char *drain(struct fence *f, char *words)
 {
-    struct ask ask;
+    struct effect effect;
     words[0] = '\0';
-    while (fence_next(f, &ask))
-        add_ask(words, &ask);
+    while (fence_next(f, &effect))
+        add_ask(words, &effect);
     return words;
 }
 

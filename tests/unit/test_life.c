@@ -40,10 +40,10 @@ static void add_action(const struct action *action)
         [ACTION_SEND] = 'S',
         [ACTION_SKIP] = 'K',
         [ACTION_UNDO] = 'U',
-        [ACTION_LEAVE] = 'L',
+        [ACTION_ABANDON] = 'L',
         [ACTION_CLEAN] = 'C',
         [ACTION_CLAIM] = 'A',
-        [ACTION_KEEP] = 'M'};
+        [ACTION_ADOPT] = 'M'};
     const char *track = action->track == TRACK_RENEWAL ? "r" : "";
     struct verb verb = {0};
     char word[16];
@@ -96,7 +96,7 @@ static void drain(void)
             life_no_token(&l);
         if (action.kind == ACTION_CLAIM && not_claimed)
             life_not_claimed(&l);
-        if ((action.kind == ACTION_UNDO || action.kind == ACTION_LEAVE) &&
+        if ((action.kind == ACTION_UNDO || action.kind == ACTION_ABANDON) &&
             unsent & 1U << action.server)
             life_withdrawn(&l, &action);
     }

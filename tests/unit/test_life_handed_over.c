@@ -92,7 +92,7 @@ static uint32_t gap_left(const char *steps, uint64_t held, bool followed)
     assert_true(life_release(&l, 1, at));
     life_verb(&l, TRACK_CALL, &verb);
     assert_int_equal(verb.kind, VERB_RELEASE);
-    assert_int_equal(verb.followed, followed);
+    assert_int_equal(verb.has_followers, followed);
     return verb.gap_ms;
 }
 

@@ -59,7 +59,7 @@ static void carry_out(const struct action *action)
     static const char *const words[] = {
         [ACTION_TOKEN] = "T",
         [ACTION_UNDO] = "U",
-        [ACTION_LEAVE] = "L",
+        [ACTION_ABANDON] = "L",
         [ACTION_CLEAN] = "C",
         [ACTION_LINE] = "?",
     };
@@ -73,7 +73,8 @@ static void carry_out(const struct action *action)
         life_line_up(&l, &line, &messages, now);
     if (action->kind == ACTION_TOKEN && no_token)
         life_no_token(&l);
-    if ((action->kind == ACTION_UNDO || action->kind == ACTION_LEAVE) && unsent)
+    if ((action->kind == ACTION_UNDO || action->kind == ACTION_ABANDON) &&
+        unsent)
         life_withdrawn(&l, action);
 }
 
@@ -417,7 +418,7 @@ static void the_gap(void **state)
         assert_true(life_tell(&l, false, true, 1, at));
         life_verb(&l, TRACK_CALL, &verb);
         assert_int_equal(verb.gap_ms, i == 0 ? 0 : 200);
-        assert_true(verb.followed);
+        assert_true(verb.has_followers);
     }
 }
 

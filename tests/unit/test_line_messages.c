@@ -200,7 +200,7 @@ static void a_message_leaves_no_request_behind(void **state)
     start(false, NEVER, NEVER);
     line_play("w wake");
     wake();
-    line_step("told"); /* before ASK_LEAVE is taken */
+    line_step("told"); /* before EFFECT_ABANDON is taken */
     assert_true(line_did("granted", "T J Y L =yes:J"));
 }
 

@@ -28,7 +28,7 @@ static void begin_line(enum verb_kind kind, bool test)
     verb.kind = kind;
     verb.client = slice_of("c");
     verb.window = 96;
-    verb.test = test;
+    verb.test_listener = test;
     exchange_begin(&x, &verb, NULL);
 }
 
@@ -39,7 +39,7 @@ static void play_line(enum verb_kind kind, bool test, const char *lines,
     play(lines, expected);
     if (expected) {
         assert_int_equal(x.outcome.ahead, ahead);
-        assert_int_equal(x.outcome.deaf, deaf);
+        assert_int_equal(x.outcome.no_listener, deaf);
     }
 }
 
@@ -306,7 +306,7 @@ static void a_release_with_somebody_behind(void **state)
 {
     (void)state;
     begin('r', 0);
-    verb.followed = true;
+    verb.has_followers = true;
     play(FOLLOWED ":2", "mine");
     exchange_begin(&x, &verb, NULL);
     play(FOLLOWED NOSCRIPT "> EVAL text:release 1 k T +\n:1", "mine");
@@ -356,10 +356,10 @@ static void the_cache_is_of_the_usual_release(void **state)
     exchange_begin(&x, &verb, &kept);
     play(GAP ":1", "mine");
     verb.gap_ms = 0;
-    verb.followed = true;
+    verb.has_followers = true;
     exchange_begin(&x, &verb, &kept);
     play(FOLLOWED ":1", "mine");
-    verb.followed = false;
+    verb.has_followers = false;
     verb.kind = VERB_STAY;
     verb.client = slice_of("-");
     exchange_begin(&x, &verb, &kept);

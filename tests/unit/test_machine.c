@@ -22,7 +22,8 @@ static void tally_counts_each_part(void **state)
 {
     (void)state;
     const struct ballot ballots[] = {IS(YES), IS(NO), IS(NO), IS(FAULT),
-        IS(UNSURE), IS(TO_ASK), IS(ASKED), IS(IDLE), IS(TO_UNDO), IS(TO_LEAVE)};
+        IS(UNSURE), IS(TO_SEND), IS(SENT), IS(IDLE), IS(TO_UNDO),
+        IS(TO_ABANDON)};
     struct tally t = tally_of(ballots, 10);
     assert_int_equal(t.servers, 10);
     assert_int_equal(t.quorum, 6);
@@ -45,11 +46,11 @@ static void tally_looks_at_its_servers_only(void **state)
 static void find_gives_the_first(void **state)
 {
     (void)state;
-    const struct ballot ballots[] = {IS(YES), IS(NO), IS(ASKED), IS(NO)};
+    const struct ballot ballots[] = {IS(YES), IS(NO), IS(SENT), IS(NO)};
     unsigned server = 99;
     assert_true(part_find(ballots, 4, PART_NO, &server));
     assert_int_equal(server, 1);
-    assert_false(part_find(ballots, 2, PART_ASKED, &server));
+    assert_false(part_find(ballots, 2, PART_SENT, &server));
     assert_false(part_find(ballots, 4, PART_FAULT, &server));
     assert_int_equal(server, 1);
 }
@@ -57,13 +58,13 @@ static void find_gives_the_first(void **state)
 static void asking_means_something_to_take(void **state)
 {
     (void)state;
-    const struct ballot asking[] = {IS(TO_ASK), IS(TO_UNDO), IS(TO_LEAVE)};
+    const struct ballot asking[] = {IS(TO_SEND), IS(TO_UNDO), IS(TO_ABANDON)};
     const struct ballot rest[] = {
-        IS(IDLE), IS(ASKED), IS(YES), IS(NO), IS(FAULT), IS(UNSURE)};
+        IS(IDLE), IS(SENT), IS(YES), IS(NO), IS(FAULT), IS(UNSURE)};
     for (unsigned i = 0; i < 3; i++)
-        assert_true(parts_asking(&asking[i], 1));
-    assert_false(parts_asking(rest, 6));
-    assert_false(parts_asking(asking, 0));
+        assert_true(parts_pending(&asking[i], 1));
+    assert_false(parts_pending(rest, 6));
+    assert_false(parts_pending(asking, 0));
 }
 
 int main(void)

@@ -25,13 +25,13 @@
 #define UNBEGIN                                                                \
     "> EVALSHA sha:tell 2 k {k}:once T unbegun 0 0 - 0  {k}:nxl-w \n"
 
-static struct leaves leaves;
+static struct reply_values leaves;
 static struct once_terms terms;
 
 static void begin_once(enum verb_kind kind)
 {
     begin('r', 0);
-    leaves_clear(&leaves);
+    reply_values_clear(&leaves);
     dialect.max_ttl_ms = 60000;
     terms = (struct once_terms){.fingerprint = slice_of("f"),
         .keep_ms = 700000,
@@ -41,7 +41,7 @@ static void begin_once(enum verb_kind kind)
         .line = slice_of("seen")};
     verb.kind = kind;
     verb.once = kind == VERB_UNBEGIN ? NULL : &terms;
-    verb.leaves = &leaves;
+    verb.values = &leaves;
     exchange_begin(&x, &verb, NULL);
 }
 
@@ -55,9 +55,9 @@ static enum exchange_next answer_leaves(const char *values)
     while (*values && rest) {
         char *value = strsep(&rest, "|");
         if (strcmp(value, "nil") == 0)
-            leaves_add_nil(&leaves);
+            reply_values_add_nil(&leaves);
         else
-            leaves_add(&leaves, slice_of(value));
+            reply_values_add(&leaves, slice_of(value));
     }
     return exchange_reply(&x, &reply);
 }
@@ -98,7 +98,7 @@ static void what_is_sent(void **state)
     x.hand_over_again = 1;
     play(BEGIN_WITH("EVALSHA sha:", "retry", "-", "-"), NULL);
     begin_once(VERB_BEGIN);
-    x.whole = true;
+    x.always_text = true;
     terms.fingerprint = slice_of("-");
     play(BEGIN_WITH("EVAL text:", "halt", "=-", ""), NULL);
     begin_once(VERB_FORGET);
@@ -126,12 +126,12 @@ static void what_is_told(void **state)
         play(rows[i].sent, NULL);
     }
     begin_once(VERB_TELL);
-    terms.not_kept = true;
+    terms.result_omitted = true;
     verb.ttl_ms = 0;
     verb.gap_ms = 75;
     play(TELL_WITH("done", "0", "?75", ""), NULL);
     verb.gap_ms = 0;
-    verb.followed = true;
+    verb.has_followers = true;
     exchange_begin(&x, &verb, NULL);
     play(TELL_WITH("done", "0", "+", ""), NULL);
     /* From its end on the lease may be another process's. */
@@ -338,7 +338,7 @@ static int teardown(void **state)
 {
     (void)state;
     exchange_free(&x);
-    leaves_free(&leaves);
+    reply_values_free(&leaves);
     return 0;
 }
 

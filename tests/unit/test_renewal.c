@@ -38,11 +38,11 @@ static const char *due(void)
 {
     static char words[WORDS_MAX];
     static const char letter[] = " RF!";
-    struct ask ask;
+    struct effect effect;
     words[0] = '\0';
     for (;;) {
-        while (renewal_next(&renewal, &ask))
-            add_ask(words, &ask);
+        while (renewal_next(&renewal, &effect))
+            add_ask(words, &effect);
         enum renewal_state before = renewal.state;
         enum renewal_event event = renewal_step(&renewal, &lease, now);
         if (event != RENEWAL_NOTHING)
@@ -192,7 +192,7 @@ static void max_hold(void **state)
 static void its_next_time(void **state)
 {
     (void)state;
-    struct ask ask;
+    struct effect effect;
     begin(1, NEVER);
     assert_string_equal(wake(), "S0");
     assert_true(renewal_wake(&renewal) > now); /* a time-out */
@@ -201,7 +201,7 @@ static void its_next_time(void **state)
     assert_true(until > now && until < LEASE);
     renewal_stop(&renewal);
     assert_int_equal(renewal_wake(&renewal), 0); /* an ask is to be taken */
-    assert_true(renewal_next(&renewal, &ask));
+    assert_true(renewal_next(&renewal, &effect));
     assert_string_equal(due(), "");
     assert_true(renewal_wake(&renewal) == NEVER);
 }
@@ -251,8 +251,8 @@ static void stop(void **state)
 static void none(void **state)
 {
     (void)state;
-    struct ask ask;
-    assert_false(renewal_next(NULL, &ask));
+    struct effect effect;
+    assert_false(renewal_next(NULL, &effect));
     assert_false(renewal_busy(NULL));
     assert_false(renewal_on(NULL));
     assert_true(renewal_wake(NULL) == NEVER);

@@ -133,14 +133,14 @@ static void what_is_told_waits_for_room(void **state)
 {
     static const char left_alone[] = "$2\r\n-1\r\n";
     static struct once_terms terms = {.verdict = ONCE_DONE};
-    struct leaves leaves = {0};
+    struct reply_values leaves = {0};
     (void)state;
     rig_up();
     rig_block();
     rig.verb[0].kind = VERB_TELL;
     rig.verb[0].not_after = OVER;
     rig.verb[0].once = &terms;
-    rig.verb[0].leaves = &leaves;
+    rig.verb[0].values = &leaves;
     rig_submit(0);
     rig_push();
     rig.now = OVER - 1;
@@ -164,7 +164,7 @@ static void what_is_told_waits_for_room(void **state)
     said = rig_said();
     assert_int_equal(rig_count(said, "EVALSHA\r\n"), 1);
     assert_int_equal(rig_count(said, left_alone), 0);
-    leaves_free(&leaves);
+    reply_values_free(&leaves);
 }
 
 int main(void)

@@ -12,14 +12,14 @@
 #define UNBEGUN "$7\r\nunbegun\r\n"
 #define KILL "KILL\r\n$2\r\nID\r\n$1\r\n7\r\n"
 
-static struct leaves leaves;
+static struct reply_values leaves;
 static struct once_terms terms = {.verdict = ONCE_DONE};
 
 static void submit(enum verb_kind kind)
 {
     rig.verb[0].kind = kind;
     rig.verb[0].once = &terms;
-    rig.verb[0].leaves = &leaves;
+    rig.verb[0].values = &leaves;
     rig_submit(0);
     rig_push();
     assert_said("EVALSHA\r\n");
@@ -141,7 +141,7 @@ static void others_given_up(void **state)
 
 static int tear_down(void **state)
 {
-    leaves_free(&leaves);
+    reply_values_free(&leaves);
     return rig_tear_down(state);
 }
 

@@ -41,7 +41,7 @@ static void quorum_of_mine_decides(void **state)
             say(&r, i, mine(T0 + 100 - i, 1000));
         }
         for (unsigned i = q; i < n; i++)
-            add_ask(leaves, &(struct ask){ASK_LEAVE, i});
+            add_ask(leaves, &(struct effect){EFFECT_ABANDON, i});
         if (n > q)
             assert_int_equal(round_verdict(&r), VERDICT_OPEN);
         assert_asks(&r, leaves);
@@ -315,12 +315,12 @@ static void left_before_a_byte_was_sent(void **state)
 {
     (void)state;
     struct round r;
-    struct ask ask;
+    struct effect effect;
     start(&r, ROUND_EXTEND, 1);
     round_tick(&r, END);
     round_withdrawn(&r, 0); /* not asked for yet */
-    assert_true(round_next(&r, &ask));
-    assert_int_equal(ask.kind, ASK_LEAVE);
+    assert_true(round_next(&r, &effect));
+    assert_int_equal(effect.kind, EFFECT_ABANDON);
     round_withdrawn(&r, 5);
     round_withdrawn(&r, 0);
     assert_asks(&r, "");
@@ -351,10 +351,10 @@ static void cancelled(void **state)
 {
     (void)state;
     struct round r;
-    struct ask ask;
+    struct effect effect;
     begin(&r, ROUND_EXTEND, 4);
     for (int i = 0; i < 3; i++)
-        assert_true(round_next(&r, &ask));
+        assert_true(round_next(&r, &effect));
     say(&r, 0, mine(T0, 1000));
     say(&r, 1, cut(T0)); /* is to be asked again */
     round_cancel(&r);

@@ -132,17 +132,17 @@ static void withdrawn(void **state)
 {
     (void)state;
     struct round r;
-    struct ask ask;
+    struct effect effect;
     start(&r, ROUND_RELEASE, 1);
     round_tick(&r, END);
-    assert_true(round_next(&r, &ask));
-    assert_int_equal(ask.kind, ASK_UNDO);
+    assert_true(round_next(&r, &effect));
+    assert_int_equal(effect.kind, EFFECT_UNDO);
     round_withdrawn(&r, 0);
     assert_asks(&r, "");
     assert_int_equal(round_verdict(&r), VERDICT_FAULT);
     start_second_try(&r, 1); /* of the second; the first stays in doubt */
     round_tick(&r, END);
-    assert_true(round_next(&r, &ask));
+    assert_true(round_next(&r, &effect));
     round_withdrawn(&r, 0);
     assert_asks(&r, "");
     assert_int_equal(round_verdict(&r), VERDICT_UNKNOWN);
@@ -152,10 +152,10 @@ static void decided_between_the_sends(void **state)
 {
     (void)state;
     struct round r;
-    struct ask ask;
+    struct effect effect;
     begin(&r, ROUND_RELEASE, 3);
-    assert_true(round_next(&r, &ask));
-    assert_true(round_next(&r, &ask));
+    assert_true(round_next(&r, &effect));
+    assert_true(round_next(&r, &effect));
     play(&r, "mm");
     assert_asks(&r, "U2"); /* nothing was sent, but its key is to go */
     assert_int_equal(round_verdict(&r), VERDICT_YES);

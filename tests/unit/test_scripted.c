@@ -187,11 +187,11 @@ static void whole_from_the_start(void **state)
 {
     (void)state;
     begin('r', 0);
-    x.whole = true;
+    x.always_text = true;
     play(RELEASE_WHOLE NOSCRIPT, "retry: NOSCRIPT No matching script.");
     /* Also after it was begun anew elsewhere. */
     begin('r', 0);
-    x.whole = true;
+    x.always_text = true;
     play(RELEASE_WHOLE NOPERM WATCH, NULL);
     dialect_begin(&dialect);
     play(RELEASE_WHOLE ":1", "mine");

@@ -22,11 +22,11 @@ static void which_are_weak(void **state)
     (void)state;
     dialect = (struct dialect){.connection = 1};
     for (unsigned i = 0; i < 4; i++) {
-        dialect.at[VERB_ACQUIRE] = (unsigned char)i;
+        dialect.preferred[VERB_ACQUIRE] = (unsigned char)i;
         assert_int_equal(strategies_weak(&dialect), i >= 2);
         assert_int_equal(strategies_need_clock(&dialect), i >= 2);
     }
-    dialect.at[VERB_ACQUIRE] = 0;
+    dialect.preferred[VERB_ACQUIRE] = 0;
     dialect.ttl_in_values = true;
     assert_false(strategies_weak(&dialect));
     assert_true(strategies_need_clock(&dialect));
@@ -113,14 +113,14 @@ static bool falls_back(char letter, unsigned strategy, const char *error)
 
     if (after_refusal(letter, strategy, error) == EXCHANGE_DONE) {
         /* It has decided: the same way is taken next time. */
-        assert_int_equal(dialect.at[verb.kind], strategy);
+        assert_int_equal(dialect.preferred[verb.kind], strategy);
         return false;
     }
     sends();
-    assert_int_equal(x.at, (strategy + 1) % strategies);
-    assert_ptr_equal(x.strategy, strategies_at(verb.kind, x.at));
+    assert_int_equal(x.strategy_index, (strategy + 1) % strategies);
+    assert_ptr_equal(x.strategy, strategies_at(verb.kind, x.strategy_index));
     /* Nothing is known of it yet. */
-    assert_int_equal(dialect.at[verb.kind], strategy);
+    assert_int_equal(dialect.preferred[verb.kind], strategy);
     return true;
 }
 
@@ -177,19 +177,19 @@ static void the_way_that_worked_is_remembered(void **state)
     (void)state;
     begin('r', 0);
     play(BY_HASH NOPERM WATCH OTHER DISCARD, "not mine");
-    assert_int_equal(dialect.at[VERB_RELEASE], 1);
-    assert_int_equal(dialect.at[VERB_EXTEND], 0);
+    assert_int_equal(dialect.preferred[VERB_RELEASE], 1);
+    assert_int_equal(dialect.preferred[VERB_EXTEND], 0);
     exchange_begin(&x, &verb, NULL);
     play(WATCH OTHER DISCARD, "not mine");
     /* Also by one that is no decision, for it is none of the way. */
     exchange_begin(&x, &verb, NULL);
     play(WATCH LOADING5, "retry: LOADING x");
-    assert_int_equal(dialect.at[VERB_RELEASE], 1);
+    assert_int_equal(dialect.preferred[VERB_RELEASE], 1);
     /* Each verb for itself. */
     verb = verb_of('e');
     exchange_begin(&x, &verb, NULL);
     play("> EVALSHA sha:extend 1 k T 1000\n:1000", "mine 1000");
-    assert_int_equal(dialect.at[VERB_RELEASE], 1);
+    assert_int_equal(dialect.preferred[VERB_RELEASE], 1);
 }
 
 /* Rights change: what was refused at first may be all that works later. */
@@ -198,10 +198,10 @@ static void a_way_that_stops_working_leads_around(void **state)
     (void)state;
     begin('r', 1);
     play(WATCH NOPERM5 BY_HASH ":0", "not mine");
-    assert_int_equal(dialect.at[VERB_RELEASE], 0);
+    assert_int_equal(dialect.preferred[VERB_RELEASE], 0);
     begin('e', 1);
     play(WATCH NOPERM5 "> EVALSHA sha:extend 1 k T 1000\n:-2", "not mine");
-    assert_int_equal(dialect.at[VERB_EXTEND], 0);
+    assert_int_equal(dialect.preferred[VERB_EXTEND], 0);
     begin('a', 1);
     play("> EVAL text:acquire 1 k T 1000\n" NOPERM
          "> SET k T NX PX 1000\n" NOPERM,
@@ -259,7 +259,8 @@ static void refused_in_every_way(void **state)
             "> EVALSHA sha:inspect 1 k\n-NOPERM first\n"
             "> PTTL k; GETRANGE k 0 511; EXISTS k\n:5\n$other\n:1",
             "seen 'other' 5"},
-        {'k', 0, "> EVALSHA sha:cap_ttl 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5,
+        {'k', 0,
+            "> EVALSHA sha:cap_ttl 1 k T 1000\n-NOPERM first\n" WATCH NOPERM5,
             "no permission: NOPERM first"},
     };
 
@@ -267,8 +268,9 @@ static void refused_in_every_way(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         begin(rows[i].verb, rows[i].strategy);
         play(rows[i].dialog, rows[i].outcome);
-        assert_int_equal(dialect.at[verb.kind],
-            x.outcome.kind == OUTCOME_FAULT ? rows[i].strategy : x.at);
+        assert_int_equal(dialect.preferred[verb.kind],
+            x.outcome.kind == OUTCOME_FAULT ? rows[i].strategy
+                                            : x.strategy_index);
     }
 }
 
@@ -315,7 +317,7 @@ static void the_ways_in_words(void **state)
         struct text text;
         text_clear(&text);
         dialect_begin(&dialect);
-        memcpy(dialect.at, cases[i].at, sizeof(dialect.at));
+        memcpy(dialect.preferred, cases[i].at, sizeof(dialect.preferred));
         strategies_describe(&dialect, &text);
         assert_string_equal(text.data, cases[i].words);
     }

@@ -22,12 +22,12 @@ static void another_connection_begins_at_the_first(void **state)
 
     (void)state;
     begin('r', 1);
-    memset(dialect.at, 1, sizeof(dialect.at));
+    memset(dialect.preferred, 1, sizeof(dialect.preferred));
     dialect.in_transaction = &other;
     unsigned connection = dialect.connection;
     dialect_begin(&dialect);
     for (int kind = 0; kind < VERB_KINDS; kind++)
-        assert_int_equal(dialect.at[kind], 0);
+        assert_int_equal(dialect.preferred[kind], 0);
     assert_null(dialect.in_transaction);
     assert_int_not_equal(dialect.connection, connection);
     play(BY_HASH ":1", "mine");
@@ -58,7 +58,7 @@ static void an_exchange_in_its_middle_begins_anew(void **state)
     begin('e', 1);
     play(MATCHES "> PEXPIRE k 1000; EXEC", NULL);
     dialect_begin(&dialect);
-    dialect.at[VERB_EXTEND] = 1;
+    dialect.preferred[VERB_EXTEND] = 1;
     play(WATCH "+OK\n$T\n:5000\n:1\n+OK\n" DISCARD "+OK", "mine 5000");
 }
 
@@ -202,7 +202,7 @@ static void wipe_first(void)
 {
     exchange_free(&x);
     memset(&x, 'z', sizeof(x));
-    x.words = x.first = NULL;
+    x.stored = x.first = NULL;
 }
 
 static void another_one_takes_over(void **state)
@@ -236,7 +236,7 @@ static void another_one_takes_over(void **state)
         assert_int_equal(answer_to(&y, "-LOADING x"), EXCHANGE_WAIT);
     assert_int_equal(answer_to(&y, "-LOADING x"), EXCHANGE_DONE);
     assert_string_equal(outcome_of(&y), "retry: LOADING x");
-    assert_int_equal(dialect.at[VERB_RELEASE], 1);
+    assert_int_equal(dialect.preferred[VERB_RELEASE], 1);
 
     /* The text has gone already: it is not asked for again. */
     begin('r', 0);

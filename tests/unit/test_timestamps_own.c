@@ -133,7 +133,7 @@ static void releasing(void **state)
 static void go_on(char letter, unsigned strategy)
 {
     verb = verb_of(letter);
-    dialect.at_with_end[verb.kind] = (unsigned char)strategy;
+    dialect.preferred_with_end[verb.kind] = (unsigned char)strategy;
     exchange_restart(&x, &verb, NULL);
 }
 
@@ -316,12 +316,12 @@ static void how_it_was_found_is_remembered(void **state)
     (void)state;
     begin_stamped('i', 2);
     dialect.ttl_in_values = false;
-    dialect.at[VERB_INSPECT] = 0;
+    dialect.preferred[VERB_INSPECT] = 0;
     play("> EVALSHA sha:inspect 1 k\n" NOPERM
          "> PTTL k; GETRANGE k 0 511; EXISTS k\n:-1\n$2000000010_T\n:1\n" LOOK
          "$2000000010_T\n:-1\n:1",
         "seen '2000000010" BLANKS "' 9997");
-    assert_int_equal(dialect.at[VERB_INSPECT], 1);
+    assert_int_equal(dialect.preferred[VERB_INSPECT], 1);
 }
 
 static bool begin_own(size_t number)

@@ -248,7 +248,7 @@ static void the_strategies_stay(void **state)
     begin('A', 0);
     dialect.now = OUR_NOW;
     play(PAST SCRIPT "+OK", "granted");
-    assert_int_equal(dialect.at[VERB_ACQUIRE], 0);
+    assert_int_equal(dialect.preferred[VERB_ACQUIRE], 0);
     assert_int_equal(x.written, WRITTEN_TOKEN);
     verb = verb_of('r');
     exchange_restart(&x, &verb, NULL);

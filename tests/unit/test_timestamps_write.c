@@ -320,7 +320,7 @@ static void a_bare_getset_on_its_way(void **state)
     assert_int_equal(heir.written, WRITTEN_OVER);
     /* Another attempt on another connection begins anew. */
     dialect_begin(&dialect);
-    dialect.at[VERB_ACQUIRE] = 3;
+    dialect.preferred[VERB_ACQUIRE] = 3;
     dialect.stamps.learnt = dialect.stamps.timed = true;
     server_clock_learn(&dialect.stamps.clock, OUR_NOW, OUR_NOW, NOW_MS, 1);
     dialect.now = OUR_NOW;

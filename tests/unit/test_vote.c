@@ -41,10 +41,10 @@ static void round_of(enum round_kind kind)
 static const char *asks(void)
 {
     static char words[WORDS_MAX];
-    struct ask ask;
+    struct effect effect;
     words[0] = '\0';
-    while (vote_next(&vote, &ask))
-        add_ask(words, &ask);
+    while (vote_next(&vote, &effect))
+        add_ask(words, &effect);
     return words;
 }
 

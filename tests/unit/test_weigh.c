@@ -155,7 +155,7 @@ static void each_request_to_each_server(void **state)
                                 (standing == NOT_DURABLE && verb == VERB_BEGIN);
         bool grants = verb == VERB_ACQUIRE || verb == VERB_JOIN ||
                       verb == VERB_STAY || verb == VERB_BEGIN;
-        bool sent = weigh_verb(&e, verb, T0 + 1, &instead);
+        bool sent = weigh_may_send(&e, verb, T0 + 1, &instead);
         if (sent != !(grants && barred))
             fail_msg("verb %u: standing %u, client %u", verb, standing, client);
         if (!sent)
@@ -194,7 +194,7 @@ static void before_it_was_judged(void **state)
     const struct eligibility e = {.reason = REASON_NONE};
     struct outcome instead;
     for (unsigned verb = 0; verb < VERB_KINDS; verb++)
-        assert_true(weigh_verb(&e, verb, T0, &instead));
+        assert_true(weigh_may_send(&e, verb, T0, &instead));
 }
 
 int main(void)

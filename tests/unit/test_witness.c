@@ -55,7 +55,7 @@ static void drain(void)
         } else if (action.kind == ACTION_LINE && in_line) {
             life_line_up(&l, &line, &messages, now);
         } else if ((action.kind == ACTION_UNDO ||
-                       action.kind == ACTION_LEAVE) &&
+                       action.kind == ACTION_ABANDON) &&
                    unsent) {
             life_withdrawn(&l, &action);
         }

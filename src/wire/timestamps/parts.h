@@ -11,11 +11,11 @@
 #include "wire/value.h"
 
 enum {
-    STAMPED_SET,              /* ACQUIRE: SETNX, and read the value */
-    STAMPED_CHANGE,           /* without WATCH: GETSET, DEL */
-    STAMPED_LEARN = STEP_ASK, /* TIME, and try GETRANGE */
-    STAMPED_PROBE,            /* find out the clock without TIME */
-    STAMPED_READ              /* INSPECT; without WATCH: before a change */
+    STAMPED_SET,                    /* ACQUIRE: SETNX, and read the value */
+    STAMPED_CHANGE,                 /* without WATCH: GETSET, DEL */
+    STAMPED_LEARN = STEP_READ_ONLY, /* TIME, and try GETRANGE */
+    STAMPED_PROBE,                  /* find out the clock without TIME */
+    STAMPED_READ /* INSPECT; without WATCH: before a change */
 };
 
 unsigned stamped_encode(struct exchange *x, struct buf *out);

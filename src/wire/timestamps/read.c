@@ -46,8 +46,8 @@ static enum exchange_next stamped_set_clock(
     if (server_ms < INT64_C(1000000000000) ||
         server_ms > INT64_C(99000000000000))
         return stamped_fail(x, "TRYAGAIN the server's clock is not set");
-    server_clock_learn(&x->dialect->stamps.clock, x->asked_at, x->dialect->now,
-        server_ms, error_ms);
+    server_clock_learn(&x->dialect->stamps.clock, x->encoded_at,
+        x->dialect->now, server_ms, error_ms);
     return EXCHANGE_WAIT;
 }
 

@@ -13,7 +13,7 @@
 
 #include "model/guard.h"
 
-enum { BY_SCRIPT, LOOK = STEP_ASK };
+enum { BY_SCRIPT, LOOK = STEP_READ_ONLY };
 
 static enum exchange_next takeover_busy(struct exchange *x)
 {

@@ -120,7 +120,7 @@ static unsigned stamped_encode_step(struct exchange *x, struct buf *out)
         return command_word(out, "TIME") && stamped_encode_value(x, out) ? 2
                                                                          : 0;
     case STAMPED_PROBE:
-        return command_probe_clock(out, x->verb, x->asked_at)
+        return command_probe_clock(out, x->verb, x->encoded_at)
                    ? COMMAND_PROBE_REPLIES
                    : 0;
     default:
@@ -242,7 +242,7 @@ static enum exchange_next stamped_set_replied(
     if (reply->kind == REPLY_ERROR)
         return strategy_refused(x, reply);
     if (stamped_is_absent(reply)) {
-        if (++x->round < ATTEMPTS_MAX)
+        if (++x->watch_tries < ATTEMPTS_MAX)
             return EXCHANGE_AGAIN;
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     }
@@ -271,7 +271,7 @@ static enum exchange_next stamped_getset_replied(
         return strategy_broken(x, "expected a string in reply to GETSET");
     if (reply->kind == REPLY_STRING)
         stamped_check_past(x, reply->bytes,
-            server_clock_low(&x->dialect->stamps.clock, x->asked_at));
+            server_clock_low(&x->dialect->stamps.clock, x->encoded_at));
     if (strategy_undecided(x)) {
         x->written = WRITTEN_END;
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);

@@ -14,8 +14,8 @@
  *
  * Invariant: a delay is never 0 and never above b->most_ns.
  */
-#ifndef NXLOCK_CORE_RIVALS_H
-#define NXLOCK_CORE_RIVALS_H
+#ifndef NXLOCK_CORE_CONTENTION_H
+#define NXLOCK_CORE_CONTENTION_H
 
 #include <stdint.h>
 
@@ -23,6 +23,6 @@
 
 /* The delay after this call has lost its lost-th round, >= 1, to other clients.
  * round_ns: how long that round took; 0: unknown. */
-uint64_t rivals_delay(struct backoff *b, unsigned lost, uint64_t round_ns);
+uint64_t contention_delay(struct backoff *b, unsigned lost, uint64_t round_ns);
 
 #endif

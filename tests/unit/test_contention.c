@@ -3,7 +3,7 @@
  * they grow by a step for each, and only for these. */
 #include "support/test.h"
 
-#include "core/rivals.h"
+#include "core/contention.h"
 #include "unit/acquire_rig.h"
 
 #define SEEDS 200
@@ -16,7 +16,7 @@ static void assert_span(
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct backoff b;
         backoff_init(&b, first, most, seed);
-        uint64_t delay = rivals_delay(&b, lost, round);
+        uint64_t delay = contention_delay(&b, lost, round);
         assert_in_range(delay, span - span / 2, span);
         least = earlier(least, delay);
         longest = later(longest, delay);
@@ -61,7 +61,7 @@ static void keeps_to_the_limits(void **state)
     struct backoff b;
     backoff_init(&b, 1, 1, 7);
     for (unsigned lost = 1; lost < 20; lost++)
-        assert_int_equal(rivals_delay(&b, lost, 0), 1);
+        assert_int_equal(contention_delay(&b, lost, 0), 1);
 }
 
 /* ----------------------------------------------------- rounds of an acquire */

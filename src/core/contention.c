@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Retry delays that grow with the number of rivals. The constants were chosen
  * with a model of the network; docs/redlock.md has what they cost and save. */
-#include "core/rivals.h"
+#include "core/contention.h"
 
 #include "base/deadline.h"
 
@@ -16,14 +16,14 @@
 /* Rivals that are taken for granted after a second lost round, instead of
  * finding each of them by another lost one. The first lost round does not count
  * them: a lock that is rarely contended is soon free again. */
-#define UNSEEN 5
+#define UNSEEN_RIVALS 5
 
-uint64_t rivals_delay(struct backoff *b, unsigned lost, uint64_t round_ns)
+uint64_t contention_delay(struct backoff *b, unsigned lost, uint64_t round_ns)
 {
     uint64_t span = b->first_ns;
 
     if (lost > 1) {
-        uint64_t rivals = (uint64_t)lost + UNSEEN;
+        uint64_t rivals = (uint64_t)lost + UNSEEN_RIVALS;
         uint64_t most_step = b->most_ns / rivals;
         uint64_t step = later(earlier(round_ns, most_step) * STEP_ROUNDS,
             b->first_ns / STEP_PART);

@@ -2,14 +2,14 @@
 /* Values in their order, and that there is a limit to them. */
 #include "support/test.h"
 
-#include "base/leaves.h"
+#include "base/reply_values.h"
 
-static struct leaves leaves;
+static struct reply_values leaves;
 
 static int tear_down(void **state)
 {
     (void)state;
-    leaves_free(&leaves);
+    reply_values_free(&leaves);
     return 0;
 }
 
@@ -25,11 +25,11 @@ static void check(size_t i, const char *text, size_t len)
 static void they_keep_their_order(void **state)
 {
     (void)state;
-    leaves_add(&leaves, slice_of("one"));
-    leaves_add(&leaves, (struct slice){"a\0b", 3});
-    leaves_add(&leaves, slice_of(""));
-    leaves_add_nil(&leaves);
-    leaves_add_number(&leaves, INT64_MIN);
+    reply_values_add(&leaves, slice_of("one"));
+    reply_values_add(&leaves, (struct slice){"a\0b", 3});
+    reply_values_add(&leaves, slice_of(""));
+    reply_values_add_nil(&leaves);
+    reply_values_add_number(&leaves, INT64_MIN);
     assert_int_equal(leaves.count, 5);
     check(0, "one", 3);
     check(1, "a\0b", 3);
@@ -37,12 +37,12 @@ static void they_keep_their_order(void **state)
     assert_true(leaves.list[3].nil);
     check(4, "-9223372036854775808", 20);
     for (int i = 0; i < 1000; i++)
-        leaves_add_number(&leaves, i);
+        reply_values_add_number(&leaves, i);
     check(0, "one", 3);
     check(1004, "999", 3);
-    leaves_clear(&leaves);
+    reply_values_clear(&leaves);
     assert_int_equal(leaves.count, 0);
-    leaves_add(&leaves, slice_of("two"));
+    reply_values_add(&leaves, slice_of("two"));
     check(0, "two", 3);
 }
 
@@ -50,19 +50,19 @@ static void they_keep_their_order(void **state)
 static void too_much_is_nothing(void **state)
 {
     (void)state;
-    static char bytes[LEAVES_MOST];
-    leaves_add(&leaves, slice_of("one"));
-    leaves_add(&leaves, (struct slice){bytes, LEAVES_MOST});
+    static char bytes[REPLY_VALUES_MOST];
+    reply_values_add(&leaves, slice_of("one"));
+    reply_values_add(&leaves, (struct slice){bytes, REPLY_VALUES_MOST});
     assert_true(leaves.full);
     assert_int_equal(leaves.count, 0);
-    leaves_add(&leaves, slice_of("two"));
+    reply_values_add(&leaves, slice_of("two"));
     assert_int_equal(leaves.count, 0);
-    leaves_clear(&leaves);
+    reply_values_clear(&leaves);
     assert_false(leaves.full);
     size_t added = 0;
     for (; !leaves.full; added++) {
-        leaves_add_nil(&leaves); /* which take room, too */
-        assert_true(added < LEAVES_MOST / 8);
+        reply_values_add_nil(&leaves); /* which take room, too */
+        assert_true(added < REPLY_VALUES_MOST / 8);
     }
     assert_true(added > 10000);
     assert_int_equal(leaves.count, 0);

@@ -10,9 +10,9 @@ static void it_goes_out_as_it_is(void **state)
 {
     (void)state;
     const struct slice words[] = {slice_of("TYPE"), {"a\0\r\n", 4}, {"", 0}};
-    struct leaves leaves = {.list = NULL};
+    struct reply_values leaves = {.list = NULL};
     struct verb verb = {
-        .kind = VERB_QUERY, .words = words, .word_count = 3, .leaves = &leaves};
+        .kind = VERB_QUERY, .args = words, .arg_count = 3, .values = &leaves};
     struct exchange x = {.verb = NULL};
     struct dialect dialect = {.connection = 1};
     struct buf out = {.data = NULL};
@@ -33,7 +33,7 @@ static void it_goes_out_as_it_is(void **state)
 /* ------------------------------------------------------------- the reader */
 
 static struct reader *reader;
-static struct leaves leaves;
+static struct reply_values leaves;
 
 static int set_up(void **state)
 {
@@ -46,12 +46,13 @@ static int tear_down(void **state)
 {
     (void)state;
     reader_free(reader);
-    leaves_free(&leaves);
+    reply_values_free(&leaves);
     return 0;
 }
 
 /* Byte by byte. */
-static const struct reply *read_loose(const char *bytes, struct leaves *to)
+static const struct reply *read_loose(
+    const char *bytes, struct reply_values *to)
 {
     const struct reply *reply = NULL;
     for (size_t i = 0; bytes[i]; i++) {
@@ -86,11 +87,11 @@ static void any_form_is_read(void **state)
     assert_string_equal(leaf(12), "a");
     assert_string_equal(leaf(13), "no");
     assert_null(leaf(14));
-    leaves_clear(&leaves);
+    reply_values_clear(&leaves);
     assert_int_equal(
         read_loose("$5\r\nab\r\nc\r\n", &leaves)->kind, REPLY_STRING);
     assert_string_equal(leaf(0), "ab\r\nc");
-    leaves_clear(&leaves);
+    reply_values_clear(&leaves);
     const struct reply *no = read_loose("-NOPERM no\r\n", &leaves);
     assert_int_equal(no->kind, REPLY_ERROR);
     assert_true(slice_equal(no->bytes, slice_of("NOPERM no")));

@@ -3,20 +3,20 @@
  *
  * Invariant: positions are stored as offsets, because the bytes move when the
  * buffer grows. */
-#include "base/leaves.h"
+#include "base/reply_values.h"
 
 #include <stdlib.h>
 
 #include "base/decimal.h"
 
 /* A part of the reply would be misleading: keep nothing. */
-static void drop_values(struct leaves *l)
+static void drop_values(struct reply_values *l)
 {
     buf_clear(&l->bytes);
     l->count = 0;
 }
 
-static bool make_room(struct leaves *l)
+static bool make_room(struct reply_values *l)
 {
     if (l->count < l->room)
         return true;
@@ -29,14 +29,14 @@ static bool make_room(struct leaves *l)
     return true;
 }
 
-static void add_value(struct leaves *l, struct slice value, bool nil)
+static void add_value(struct reply_values *l, struct slice value, bool nil)
 {
     size_t at = buf_len(&l->bytes);
     size_t used = at + l->count * sizeof(*l->list);
     if (l->full || l->starved)
         return;
-    if (value.len > LEAVES_MOST ||
-        used + value.len + sizeof(*l->list) >= LEAVES_MOST) {
+    if (value.len > REPLY_VALUES_MOST ||
+        used + value.len + sizeof(*l->list) >= REPLY_VALUES_MOST) {
         l->full = true;
     } else if (!make_room(l) || !buf_reserve(&l->bytes, value.len + 1)) {
         l->starved = true;
@@ -50,31 +50,31 @@ static void add_value(struct leaves *l, struct slice value, bool nil)
     drop_values(l);
 }
 
-void leaves_add(struct leaves *l, struct slice value)
+void reply_values_add(struct reply_values *l, struct slice value)
 {
     add_value(l, value, false);
 }
 
-void leaves_add_number(struct leaves *l, int64_t number)
+void reply_values_add_number(struct reply_values *l, int64_t number)
 {
     struct decimal digits;
     add_value(l, decimal_signed(&digits, number), false);
 }
 
-void leaves_add_nil(struct leaves *l)
+void reply_values_add_nil(struct reply_values *l)
 {
     add_value(l, (struct slice){NULL, 0}, true);
 }
 
-void leaves_clear(struct leaves *l)
+void reply_values_clear(struct reply_values *l)
 {
     drop_values(l);
     l->full = l->starved = false;
 }
 
-void leaves_free(struct leaves *l)
+void reply_values_free(struct reply_values *l)
 {
     buf_free(&l->bytes);
     free(l->list);
-    *l = (struct leaves){.list = NULL};
+    *l = (struct reply_values){.list = NULL};
 }
