@@ -207,12 +207,13 @@ void cleanup_delete_answered(
     cleanup_tick(c, now);
 }
 
-void cleanup_acquire_answered(struct cleanup *c, bool refused, uint64_t now)
+void cleanup_acquire_answered(struct cleanup *c, bool not_applied, uint64_t now)
 {
     c->acquire = ACQUIRE_OVER;
-    if (c->state == CLEANUP_WATCHING || (refused && c->state == CLEANUP_DUE))
+    if (c->state == CLEANUP_WATCHING ||
+        (not_applied && c->state == CLEANUP_DUE))
         c->state = CLEANUP_DONE;
-    else if (refused)
+    else if (not_applied)
         c->until = now; /* whether or not the deletion succeeds */
     else
         limit_lifetime(c, now);

@@ -133,8 +133,9 @@ bool cleanup_too_late(const struct cleanup *c, uint64_t now);
 void cleanup_kill_answered(struct cleanup *c, bool acknowledged, uint64_t now);
 void cleanup_delete_answered(
     struct cleanup *c, const struct outcome *outcome, uint64_t now);
-/* The acquire itself was answered. refused: it set nothing. */
-void cleanup_acquire_answered(struct cleanup *c, bool refused, uint64_t now);
+/* The acquire itself was answered. not_applied: it set nothing. */
+void cleanup_acquire_answered(
+    struct cleanup *c, bool not_applied, uint64_t now);
 
 /* The connection with an unanswered command of the cleanup was lost. Called
  * once for each such command; all commands on the same connection count as one

@@ -390,7 +390,7 @@ bool line_joins(const struct line *l)
     return l->joins;
 }
 
-static void sending(struct line *l)
+static void count_as_sent(struct line *l)
 {
     l->send_due = false;
     l->in_flight = true;
@@ -405,21 +405,22 @@ static void sending(struct line *l)
 
 bool line_next(struct line *l, struct effect *effect)
 {
-    bool *due[] = {&l->abandon_due, &l->undo_due, &l->token_due};
-    static const enum effect_kind kinds[] = {
-        EFFECT_ABANDON, EFFECT_UNDO, EFFECT_TOKEN};
     effect->server = 0;
-    for (unsigned i = 0; i < 3; i++) {
-        if (!*due[i] || (kinds[i] == EFFECT_TOKEN && !l->send_due))
-            continue;
-        *due[i] = false;
-        effect->kind = kinds[i];
-        return true;
-    }
-    if (!l->send_due)
+    if (l->abandon_due) {
+        l->abandon_due = false;
+        effect->kind = EFFECT_ABANDON;
+    } else if (l->undo_due) {
+        l->undo_due = false;
+        effect->kind = EFFECT_UNDO;
+    } else if (!l->send_due) {
         return false;
-    effect->kind = EFFECT_SEND;
-    sending(l);
+    } else if (l->token_due) {
+        l->token_due = false;
+        effect->kind = EFFECT_TOKEN;
+    } else {
+        effect->kind = EFFECT_SEND;
+        count_as_sent(l);
+    }
     return true;
 }
 

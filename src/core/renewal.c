@@ -71,7 +71,7 @@ static void refute(struct renewal *r, struct lease *lease, uint64_t now)
     lease_lose(lease, now);
     r->check_until =
         earlier(deadline_after(now, longest), schedule_lost_at(&r->schedule));
-    r->found = VERDICT_OPEN;
+    r->refuted_by = VERDICT_OPEN;
     close_round(r, RENEWAL_CHECKING);
     if (r->state == RENEWAL_CHECKING) { /* there was no round to close */
         r->state = RENEWAL_CLOSING;
@@ -162,7 +162,7 @@ static enum renewal_event answered(
 
 static enum renewal_event checked(struct renewal *r)
 {
-    r->found = round_verdict(&r->round);
+    r->refuted_by = round_verdict(&r->round);
     r->loss = LOSS_REFUTED;
     r->state = RENEWAL_OFF;
     return RENEWAL_LOST;

@@ -49,9 +49,9 @@ struct renewal {
                   * time first */
     /* The last loss. */
     enum loss loss;
-    uint64_t unheard_ns; /* UNHEARD: how long renewals have failed */
-    enum verdict found;  /* REFUTED: YES: another value, NO: free, else
-                          * unknown */
+    uint64_t unheard_ns;     /* UNHEARD: how long renewals have failed */
+    enum verdict refuted_by; /* REFUTED: YES: another value, NO: free, else
+                              * unknown */
 };
 
 enum renewal_event {

@@ -77,7 +77,7 @@ static void explain_refuted(struct renewing *renewing, struct text *why)
     const struct renewal *r = &renewing->renewal;
     struct nxl_client *client = renewing->lock->client;
     renewing->loss = NXL_LOSS_REMOVED;
-    if (r->found == VERDICT_YES)
+    if (r->refuted_by == VERDICT_YES)
         inspection_choose(
             renewing->found, renewing->operation.notes, client->server_count);
     const nxl_holder *found = renewing->found->chosen;
@@ -92,7 +92,7 @@ static void explain_refuted(struct renewing *renewing, struct text *why)
                 why, slice_of(label), FOREIGN_MAX, &client->nodes.secrets);
         else
             text_add(why, "another client");
-    } else if (r->found == VERDICT_NO) {
+    } else if (r->refuted_by == VERDICT_NO) {
         text_add(why, "the key was removed at the server: by nxlock "
                       "unlock, a flush or an eviction, or because the "
                       "server lost its data");

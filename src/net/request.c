@@ -120,7 +120,7 @@ static void fail_hanging(struct server *s, struct request *r, uint64_t now)
     text_clear(&s->why);
     text_addf(&s->why, "%zu earlier %s unanswered, the oldest for ",
         s->conn.dropped, s->conn.dropped == 1 ? "command is" : "commands are");
-    text_add_duration(&s->why, deadline_left(now, oldest) / NS_PER_MS, false);
+    text_add_duration(&s->why, elapsed(oldest, now) / NS_PER_MS, false);
     request_fail(s, r, FAULT_TIMEOUT, false);
 }
 
@@ -293,13 +293,13 @@ static bool replied(struct server *s, struct request *r,
 static void acquire_answered(struct server *s, struct cleaner *k,
     const struct reply *reply, uint64_t now)
 {
-    bool refused = reply->kind == REPLY_NIL ||
-                   (reply->kind == REPLY_ERROR &&
-                       !fault_leaves_doubt(classify_error(reply->bytes)));
+    bool not_applied = reply->kind == REPLY_NIL ||
+                       (reply->kind == REPLY_ERROR &&
+                           !fault_leaves_doubt(classify_error(reply->bytes)));
     /* After a BEGIN that failed the key may hold the token all the same, by a
      * wait in line. */
-    refused = refused && !verb_traits[k->verb.kind].undoes_refused;
-    cleanup_acquire_answered(&k->cleanup, refused, now);
+    not_applied = not_applied && !verb_traits[k->verb.kind].undoes_refused;
+    cleanup_acquire_answered(&k->cleanup, not_applied, now);
     sort_cleaner(s, k);
 }
 

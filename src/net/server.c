@@ -184,8 +184,9 @@ static void format_due(struct server *s, uint64_t now)
      * known to be a Redis server and no node of a Redis Cluster: what another
      * one would do with them is unknown. Cleanups come first, and wait for the
      * end of the handshake. */
-    bool eager = s->plain && s->known && !s->facts.cluster && !s->listens &&
-                 !s->to.settings->cert && list_empty(&s->cleaners);
+    bool eager = s->no_credentials && s->known && !s->facts.cluster &&
+                 !s->listens && !s->to.settings->cert &&
+                 list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
 }

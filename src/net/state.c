@@ -21,8 +21,8 @@ void server_init(
     s->dialect.ttl_in_values = set->scheme == LOCK_SCHEME_TIMESTAMP;
     s->dialect.interop = set->interop != 0;
     s->dialect.max_ttl_ms = (uint32_t)set->max_ttl_ms;
-    s->plain =
-        sole && handshake_is_plain(&s->who) && !login_is_needed(&s->login);
+    s->no_credentials =
+        sole && handshake_is_minimal(&s->who) && !login_is_needed(&s->login);
     s->who.needs_info = !sole;
     s->conn.transport = TRANSPORT_CLOSED;
     s->dial.kind = to->tls ? &transport_tls : &transport_plain;

@@ -61,7 +61,7 @@ struct server {
     struct credentials who;
     const struct secrets *secrets; /* of the whole client; NULL: none */
     bool listens;                  /* to channels: see subscription.h */
-    bool plain;                    /* one server, no credentials, db 0 */
+    bool no_credentials;           /* one server, no credentials, db 0 */
     bool known; /* it has completed a handshake: it is a Redis server */
     enum { SERVER_DOWN, SERVER_DIALLING, SERVER_SHAKING, SERVER_UP } state;
     struct login login;
@@ -103,7 +103,7 @@ struct server {
 };
 
 /* sole: it is the only server and needs no vote, so INFO is not needed; see
- * server.plain. */
+ * server.no_credentials. */
 void server_init(
     struct server *s, const struct target *to, bool sole, uint64_t seed);
 /* Call it before any use: from then on its descriptors are in poller, as

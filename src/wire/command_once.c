@@ -12,33 +12,33 @@
 #include "wire/record.h"
 
 /* The names of the keys beside the lock's; those that the command needs. */
-struct beside {
+struct once_keys {
     struct slice record, counter, mark;
 };
 
-static void beside_free(struct beside *beside)
+static void once_keys_free(struct once_keys *keys)
 {
-    free((char *)beside->record.data);
-    free((char *)beside->counter.data);
-    free((char *)beside->mark.data);
+    free((char *)keys->record.data);
+    free((char *)keys->counter.data);
+    free((char *)keys->mark.data);
 }
 
-static bool beside_make(const struct verb *verb, struct beside *beside)
+static bool once_keys_make(const struct verb *verb, struct once_keys *keys)
 {
     bool begins = verb->kind == VERB_BEGIN || verb->kind == VERB_LOOK;
-    *beside = (struct beside){{NULL, 0}, {NULL, 0}, {NULL, 0}};
-    if (companion_make(verb->key, COMPANION_RECORD, &beside->record) &&
+    *keys = (struct once_keys){{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    if (companion_make(verb->key, COMPANION_RECORD, &keys->record) &&
         (!begins ||
-            companion_make(verb->key, COMPANION_COUNTER, &beside->counter)) &&
+            companion_make(verb->key, COMPANION_COUNTER, &keys->counter)) &&
         (verb->kind == VERB_FORGET ||
-            companion_make(verb->key, COMPANION_MARK, &beside->mark)))
+            companion_make(verb->key, COMPANION_MARK, &keys->mark)))
         return true;
-    beside_free(beside);
+    once_keys_free(keys);
     return false;
 }
 
 /* "-" for none, so that a fingerprint "-" differs from none. */
-static struct slice once_print(
+static struct slice fingerprint_arg(
     char (*room)[1 + FINGERPRINT_MOST], struct slice word)
 {
     size_t len = word.len < FINGERPRINT_MOST ? word.len : FINGERPRINT_MOST;
@@ -58,20 +58,19 @@ bool command_begin(struct buf *out, const struct verb *verb, const char *how,
                        : terms->retries        ? "retry"
                                                : "halt";
     struct decimal ttl, keep, least;
-    char print[1 + FINGERPRINT_MOST];
-    struct beside beside;
+    char fingerprint[1 + FINGERPRINT_MOST];
+    struct once_keys keys;
 
-    if (!beside_make(verb, &beside))
+    if (!once_keys_make(verb, &keys))
         return false;
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
         whole ? script->body : slice_of(script->sha1), slice_of("3"), verb->key,
-        beside.record, beside.counter, verb->token,
-        decimal_of(&ttl, verb->ttl_ms), slice_of(mode),
-        decimal_of(&keep, terms->keep_ms),
-        once_print(&print, terms->fingerprint),
-        decimal_of(&least, counter_keep_ms), slice_of(how), beside.mark};
+        keys.record, keys.counter, verb->token, decimal_of(&ttl, verb->ttl_ms),
+        slice_of(mode), decimal_of(&keep, terms->keep_ms),
+        fingerprint_arg(&fingerprint, terms->fingerprint),
+        decimal_of(&least, counter_keep_ms), slice_of(how), keys.mark};
     bool ok = command_append(out, sizeof(argv) / sizeof(argv[0]), argv);
-    beside_free(&beside);
+    once_keys_free(&keys);
     return ok;
 }
 
@@ -94,36 +93,36 @@ bool command_tell(struct buf *out, const struct verb *verb, const char *how,
     bool unbegins = verb->kind == VERB_UNBEGIN;
     const struct once_terms *terms = unbegins ? &none : verb->once;
     struct decimal keep, code, stays;
-    char print[1 + FINGERPRINT_MOST];
-    struct beside beside;
+    char fingerprint[1 + FINGERPRINT_MOST];
+    struct once_keys keys;
 
-    if (!beside_make(verb, &beside))
+    if (!once_keys_make(verb, &keys))
         return false;
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
         whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,
-        beside.record, verb->token, slice_of(once_verdict_word(verb)),
+        keys.record, verb->token, slice_of(once_verdict_word(verb)),
         decimal_signed(&code, terms->code), decimal_of(&keep, terms->keep_ms),
-        once_print(&print, terms->fingerprint),
+        fingerprint_arg(&fingerprint, terms->fingerprint),
         keeps_key ? slice_of("-1")
                   : decimal_of(&stays, unbegins ? 0 : verb->ttl_ms),
-        slice_of(how), beside.mark, terms->result};
+        slice_of(how), keys.mark, terms->result};
     int argc = sizeof(argv) / sizeof(argv[0]);
     bool ok = command_append(out, argc - terms->result_omitted, argv);
-    beside_free(&beside);
+    once_keys_free(&keys);
     return ok;
 }
 
 bool command_forget(struct buf *out, const struct verb *verb, bool whole)
 {
     const struct script *script = &scripts[SCRIPT_FORGET];
-    struct beside beside;
+    struct once_keys keys;
 
-    if (!beside_make(verb, &beside))
+    if (!once_keys_make(verb, &keys))
         return false;
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
         whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,
-        beside.record, verb->once->line};
+        keys.record, verb->once->line};
     bool ok = command_append(out, sizeof(argv) / sizeof(argv[0]), argv);
-    beside_free(&beside);
+    once_keys_free(&keys);
     return ok;
 }

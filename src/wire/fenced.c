@@ -46,7 +46,7 @@ unsigned fenced_encode(struct exchange *x, struct buf *out)
         fenced_replaces(x) ? strategy_value(x) : (struct slice){NULL, 0};
     size_t before = buf_len(out);
 
-    x->read = BY_HASH;
+    x->next_step = BY_HASH;
     if (command_fence(
             out, verb, x->step == BY_TEXT, fenced_counter_ttl_ms(x), old) &&
         (!fenced_asks_left(x) || command_on_key(out, "PTTL", verb->key)))
@@ -84,14 +84,14 @@ enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply)
 
     if (!left && x->step == BY_HASH && reply->kind == REPLY_ERROR &&
         error_is_noscript(reply->bytes))
-        x->read = BY_TEXT; /* send it again with its text */
+        x->next_step = BY_TEXT; /* send it again with its text */
     else if (!left)
         fenced_decide(x, reply);
     else if (reply->kind == REPLY_INTEGER && x->outcome.kind == OUTCOME_BUSY)
         x->outcome.left_ms = strategy_left_ms(reply->integer);
     if (x->due > 0)
         return EXCHANGE_WAIT;
-    if (x->step == BY_HASH && x->read == BY_TEXT) {
+    if (x->step == BY_HASH && x->next_step == BY_TEXT) {
         x->step = BY_TEXT;
         return EXCHANGE_AGAIN;
     }

@@ -132,7 +132,7 @@ bool handshake_ask_fsync(struct handshake *h, struct buf *out)
     return h->asks_fsync;
 }
 
-bool handshake_is_plain(const struct credentials *who)
+bool handshake_is_minimal(const struct credentials *who)
 {
     return !who->password.data && who->db == 0;
 }

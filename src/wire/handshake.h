@@ -88,6 +88,6 @@ bool handshake_unanswered(const struct handshake *h);
 
 /* May lock commands follow without waiting for the replies? Yes without
  * credentials and in database 0: then no refusal can change what they mean. */
-bool handshake_is_plain(const struct credentials *who);
+bool handshake_is_minimal(const struct credentials *who);
 
 #endif

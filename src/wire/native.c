@@ -85,7 +85,7 @@ enum exchange_next native_inspected(
         strategy_refused(x, reply);
     else if (x->due == 2 && reply->kind == REPLY_INTEGER &&
              reply->integer >= -2)
-        x->read = reply->integer;
+        x->ttl = reply->integer;
     else if (x->due == 1 && reply->kind == REPLY_STRING)
         strategy_save_value(x, reply->bytes);
     else if (x->due == 1)
@@ -95,6 +95,6 @@ enum exchange_next native_inspected(
     else if (reply->integer == 0)
         strategy_absent(x);
     else
-        return strategy_seen(x, strategy_value(x), strategy_left_ms(x->read));
+        return strategy_seen(x, strategy_value(x), strategy_left_ms(x->ttl));
     return x->due > 0 ? EXCHANGE_WAIT : EXCHANGE_DONE;
 }

@@ -13,7 +13,7 @@
 /* The replies, numbered by how many are still due after them. */
 enum { WATCH, EVAL, EVALSHA, COMMANDS };
 
-/* x->read has a bit for each command that was refused, and these. */
+/* x->refusals has a bit for each command that was refused, and these. */
 enum { NOSCRIPT = COMMANDS, DENIED };
 
 #define BIT(n) (INT64_C(1) << (n))
@@ -45,7 +45,7 @@ static unsigned rights_encode(struct exchange *x, struct buf *out)
     size_t before = buf_len(out);
 
     x->step = STEP_RIGHTS;
-    x->read = 0;
+    x->refusals = 0;
     if ((watch_only || append_script_probes(out)) &&
         command_on_key(out, "WATCH", token))
         return watch_only ? 1 : COMMANDS;
@@ -62,17 +62,18 @@ static enum exchange_next rights_decide(struct exchange *x)
     static const char unknown[] =
         "ERR unknown command: neither scripts (EVALSHA, EVAL) nor "
         "transactions (WATCH): a lock could be neither extended nor released";
-    bool scripts_work = !(x->read & BIT(EVALSHA)) &&
-                        !(x->read & BIT(NOSCRIPT) && x->read & BIT(EVAL));
+    bool scripts_work =
+        !(x->refusals & BIT(EVALSHA)) &&
+        !(x->refusals & BIT(NOSCRIPT) && x->refusals & BIT(EVAL));
 
-    x->dialect->no_watch = x->read & BIT(WATCH);
+    x->dialect->no_watch = x->refusals & BIT(WATCH);
     if (scripts_work || !x->dialect->no_watch || x->dialect->ttl_in_values) {
         x->dialect->scripts_unverified = false;
         x->step = 0;
         return EXCHANGE_AGAIN;
     }
     struct reply error = {.kind = REPLY_ERROR,
-        .bytes = slice_of(x->read & BIT(DENIED) ? denied : unknown)};
+        .bytes = slice_of(x->refusals & BIT(DENIED) ? denied : unknown)};
     return strategy_refused(x, &error);
 }
 
@@ -80,12 +81,12 @@ static enum exchange_next rights_replied(
     struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR && error_is_noscript(reply->bytes)) {
-        x->read |= BIT(NOSCRIPT);
+        x->refusals |= BIT(NOSCRIPT);
     } else if (reply->kind == REPLY_ERROR &&
                error_refuses_command(reply->bytes)) {
-        x->read |= BIT(x->due);
+        x->refusals |= BIT(x->due);
         if (classify_error(reply->bytes) == FAULT_NO_PERMISSION)
-            x->read |= BIT(DENIED);
+            x->refusals |= BIT(DENIED);
     }
     return x->due > 0 ? EXCHANGE_WAIT : rights_decide(x);
 }

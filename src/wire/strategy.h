@@ -99,9 +99,15 @@ struct exchange {
     enum written written : 8;
     enum written written_before : 8; /* before the current step */
     enum fault refused : 8; /* the first refusal; FAULT_NONE: none yet */
-    int64_t read;           /* a number from an earlier reply */
-    uint64_t encoded_at;    /* when the current step was encoded */
-    uint64_t check_at;      /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
+    /* From an earlier reply of the step, for those that follow. */
+    union {
+        int64_t ttl;       /* in the units of the reply; < 0: none, no key */
+        int64_t server_ms; /* the time at the server */
+        int64_t refusals;  /* rights.c: commands, as bits */
+        int64_t next_step; /* fenced.c */
+    };
+    uint64_t encoded_at; /* when the current step was encoded */
+    uint64_t check_at;   /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
     /* The lock could not be handed over: not tried again before this time. It
      * may be this name's line that is damaged or not permitted, so the
      * connection remembers nothing of it. */

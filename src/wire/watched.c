@@ -176,13 +176,13 @@ static void token_compare(struct exchange *x, const struct reply *reply)
         if (!slice_equal(reply->bytes, x->verb->token))
             strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     } else if (x->due == AFTER_LEFT) {
-        x->read = reply->integer;
+        x->ttl = reply->integer;
     } else if (reply->integer == 0) {
         /* Before 2.8 the PTTL of a missing key is -1 too. */
         strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     } else if (x->verb->kind == VERB_EXTEND &&
-               (x->read == -1 || x->read >= x->verb->ttl_ms)) {
-        strategy_decide(x, OUTCOME_MINE, strategy_left_ms(x->read));
+               (x->ttl == -1 || x->ttl >= x->verb->ttl_ms)) {
+        strategy_decide(x, OUTCOME_MINE, strategy_left_ms(x->ttl));
     }
 }
 

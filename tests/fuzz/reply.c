@@ -390,7 +390,7 @@ static bool shake_hands(struct feed *f, char letter, struct buf *out)
         who.user = slice_of("somebody");
     unsigned due = handshake_begin(&h, &who, out);
     CHECK(due == must_be_ok + 2 + SCRIPTS_LOADED);
-    CHECK(handshake_is_plain(&who) == (must_be_ok == 0));
+    CHECK(handshake_is_minimal(&who) == (must_be_ok == 0));
     for (unsigned i = 0; next == HANDSHAKE_WAIT; i++) {
         const struct reply *reply = next_reply(f);
         if (!reply)

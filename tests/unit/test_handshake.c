@@ -84,10 +84,10 @@ static void test_plain(void **state)
     struct credentials db = {.db = 1};
 
     (void)state;
-    assert_true(handshake_is_plain(&nobody));
-    assert_false(handshake_is_plain(&secret));
-    assert_false(handshake_is_plain(&db));
-    assert_false(handshake_is_plain(&full));
+    assert_true(handshake_is_minimal(&nobody));
+    assert_false(handshake_is_minimal(&secret));
+    assert_false(handshake_is_minimal(&db));
+    assert_false(handshake_is_minimal(&full));
 }
 
 static void test_redis(void **state)

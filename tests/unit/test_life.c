@@ -77,9 +77,9 @@ static const char *loss_word(void)
         [LOSS_STOPPED] = "loss:stopped",
         [LOSS_REFUTED] = "loss:refuted",
     };
-    if (renewal.loss == LOSS_REFUTED && renewal.found == VERDICT_YES)
+    if (renewal.loss == LOSS_REFUTED && renewal.refuted_by == VERDICT_YES)
         return "loss:taken";
-    if (renewal.loss == LOSS_REFUTED && renewal.found == VERDICT_NO)
+    if (renewal.loss == LOSS_REFUTED && renewal.refuted_by == VERDICT_NO)
         return "loss:removed";
     return words[renewal.loss];
 }

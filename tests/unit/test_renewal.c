@@ -141,7 +141,7 @@ static void refuted(void **state)
         assert_int_equal(lease_state(&lease, now), LEASE_LOST);
         assert_string_equal(say(0, rows[i].seen), "!");
         assert_int_equal(renewal.loss, LOSS_REFUTED);
-        assert_int_equal(renewal.found, rows[i].found);
+        assert_int_equal(renewal.refuted_by, rows[i].found);
         assert_true(renewal_wake(&renewal) == NEVER);
     }
 }
@@ -156,7 +156,7 @@ static void refuted_by_a_call(void **state)
     assert_false(lease_held(&lease, now));
     assert_string_equal(due(), "L0 S0");
     assert_string_equal(say(0, plain(OUTCOME_FREE)), "!");
-    assert_int_equal(renewal.found, VERDICT_NO);
+    assert_int_equal(renewal.refuted_by, VERDICT_NO);
 }
 
 /* This process did not run until the deadline had passed: an answer that came
@@ -215,7 +215,7 @@ static void refuted_and_unheard(void **state)
     assert_string_equal(say(0, plain(OUTCOME_NOT_MINE)), "S0");
     assert_string_equal(wake(), "L0 !");
     assert_int_equal(renewal.loss, LOSS_REFUTED);
-    assert_int_equal(renewal.found, VERDICT_FAULT);
+    assert_int_equal(renewal.refuted_by, VERDICT_FAULT);
 }
 
 /* A call's own extend postpones the next renewal. */

@@ -80,7 +80,7 @@ static void errors_of_a_secure_connection(void **state)
 static void a_certificate_was_asked_for(void **state)
 {
     (void)state;
-    struct session session = {.asked = true};
+    struct session session = {.cert_requested = true};
     struct text text;
     unsigned long code = code_of(SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE);
     assert_int_equal(

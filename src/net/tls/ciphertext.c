@@ -114,7 +114,7 @@ ssize_t tls_fill(struct transport *t)
     if (n <= 0)
         return n;
     in->end += (size_t)n;
-    s->heard = true;
+    s->peer_has_sent = true;
     t->wants_read = false;
     return n;
 }

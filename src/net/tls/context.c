@@ -211,7 +211,7 @@ static int note_request(SSL *ssl, X509 **certificate, EVP_PKEY **key)
 
     (void)certificate;
     (void)key;
-    s->asked = true;
+    s->cert_requested = true;
     return 0;
 }
 

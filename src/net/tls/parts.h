@@ -42,12 +42,12 @@ struct session {
     SSL *ssl;
     struct ciphertext ciphertext;
     const struct target *to;
-    bool broken;   /* by an error of OpenSSL: nothing more comes or goes */
-    bool over;     /* the peer has closed, but not all is delivered */
-    bool heard;    /* the peer has sent something */
-    bool asked;    /* for a client certificate, and there is none */
-    X509 *refused; /* owned; the certificate that cannot be trusted */
-    int refusal;   /* why: X509_V_ERR_... */
+    bool broken;        /* by an error of OpenSSL: nothing more comes or goes */
+    bool over;          /* the peer has closed, but not all is delivered */
+    bool peer_has_sent; /* the peer has sent something */
+    bool cert_requested; /* for a client certificate, and there is none */
+    X509 *refused;       /* owned; the certificate that cannot be trusted */
+    int refusal;         /* why: X509_V_ERR_... */
 };
 
 /* The context for the next connection; if a file has changed, made anew. NULL:

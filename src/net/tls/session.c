@@ -152,8 +152,8 @@ static bool tls_open(
 /* --------------------------------------------- what is common to the rest */
 
 /* After an error of OpenSSL, which ends the session: notes why, if it is known.
- * Returns -1. */
-static ssize_t broken(struct transport *t)
+ */
+static void end_session(struct transport *t)
 {
     struct session *s = t->own;
 
@@ -167,7 +167,6 @@ static ssize_t broken(struct transport *t)
     (void)tls_flush(t);
     t->wants_write = false;
     errno = EPROTO;
-    return -1;
 }
 
 /* May there be data, or the end, in what has been read? */
@@ -193,7 +192,7 @@ static bool look_ahead(struct transport *t)
         s->over = true;
         return true;
     default:
-        (void)broken(t);
+        end_session(t);
         return true;
     }
 }
@@ -266,7 +265,7 @@ static enum transport_step tls_handshake(
         if (reads == READS_MOST) /* what was read has been used */
             break;
         ssize_t n = tls_fill(t);
-        if (s->heard)
+        if (s->peer_has_sent)
             t->silence = "the TLS handshake was not completed";
         if (n < 0)
             return shake_lost(t, "the TLS handshake was cut off", error);
@@ -299,7 +298,7 @@ static ssize_t encrypt(struct transport *t, const char *bytes, size_t len)
         /* Of a ticket, or other words of TLS, only a part has come. */
         t->wants_read = SSL_get_error(s->ssl, 0) == SSL_ERROR_WANT_READ;
         if (!t->wants_read)
-            (void)broken(t);
+            end_session(t);
         break;
     }
     return total > 0 || !s->broken ? (ssize_t)total : -1;
@@ -345,7 +344,7 @@ static ssize_t decrypt(
             *over = true;
             break;
         default:
-            (void)broken(t);
+            end_session(t);
             return total > 0 ? (ssize_t)total : -1;
         }
         break;

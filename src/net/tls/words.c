@@ -74,7 +74,7 @@ static const struct meaning *find_meaning(
     int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : -1;
 
     /* TLS 1.2 has no alert of its own for this. */
-    if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE && s->asked)
+    if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE && s->cert_requested)
         reason = SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED;
     for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
         if (meanings[i].reason == reason)

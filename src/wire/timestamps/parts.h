@@ -23,8 +23,8 @@ enum exchange_next stamped_reply(struct exchange *x, const struct reply *reply);
 /* Reads a reply to TIME, in ms; -1: it is not one. */
 int64_t stamped_time(const struct reply *reply);
 bool stamped_encode_value(struct exchange *x, struct buf *out);
-/* Takes the reply to TIME: sets the server's clock, and x->read to its time in
- * ms, which is a lower bound for the commands that follow. */
+/* Takes the reply to TIME: sets the server's clock, and x->server_ms to its
+ * time in ms, which is a lower bound for the commands that follow. */
 void stamped_time_replied(struct exchange *x, const struct reply *reply);
 enum exchange_next stamped_learn(struct exchange *x, const struct reply *reply);
 enum exchange_next stamped_probe(struct exchange *x, const struct reply *reply);

@@ -56,7 +56,7 @@ void stamped_time_replied(struct exchange *x, const struct reply *reply)
     int64_t server_ms = stamped_time(reply);
 
     x->dialect->stamps.timed = reply->kind != REPLY_ERROR;
-    x->read = server_ms;
+    x->server_ms = server_ms;
     if (stamped_refusal(reply, ON_REFUSED))
         return;
     if (reply->kind == REPLY_ERROR)
@@ -127,7 +127,7 @@ static enum exchange_next stamped_seen(struct exchange *x)
 {
     struct slice value = strategy_value(x);
     struct slice token = x->verb->token;
-    int64_t left_ms = stamped_seconds_left(x->read);
+    int64_t left_ms = stamped_seconds_left(x->ttl);
     int64_t end_s;
 
     if (stamp_parse(value, &end_s) != STAMP_NONE) {
@@ -160,7 +160,7 @@ enum exchange_next stamped_inspected(
     else if (x->due == 2 || reply->kind != REPLY_INTEGER)
         strategy_broken(x, "expected the answers to GETRANGE, TTL and EXISTS");
     else if (x->due == 1)
-        x->read = reply->integer;
+        x->ttl = reply->integer;
     else if (reply->integer == 0)
         strategy_absent(x);
     else

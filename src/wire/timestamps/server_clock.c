@@ -19,7 +19,7 @@ static int64_t to_ms(uint64_t ns)
 void server_clock_learn(struct server_clock *c, uint64_t sent, uint64_t now,
     int64_t server_ms, int64_t error_ms)
 {
-    uint64_t half = deadline_left(now, sent) / 2;
+    uint64_t half = elapsed(sent, now) / 2;
 
     c->known = true;
     c->read_at = now;
@@ -34,7 +34,7 @@ bool server_clock_fresh(const struct server_clock *c, uint64_t now)
 
 static int64_t clock_margin(const struct server_clock *c, uint64_t now)
 {
-    return c->margin_ms + to_ms(deadline_left(now, c->read_at)) / 100;
+    return c->margin_ms + to_ms(elapsed(c->read_at, now)) / 100;
 }
 
 int64_t server_clock_low(const struct server_clock *c, uint64_t now)

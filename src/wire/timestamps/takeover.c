@@ -39,17 +39,17 @@ static unsigned takeover_encode_look(struct exchange *x, struct buf *out)
     return ok ? 3 : 0;
 }
 
-/* Decides about a value without a TTL by the server's clock (x->read). */
+/* Decides about a value without a TTL by the server's clock (x->server_ms). */
 static enum exchange_next takeover_judge(struct exchange *x)
 {
     int64_t end_s;
     enum stamp_kind kind = stamp_parse(strategy_value(x), &end_s);
 
-    if (kind == STAMP_NONE || x->read <= 0 ||
+    if (kind == STAMP_NONE || x->server_ms <= 0 ||
         (kind == STAMP_FOREIGN && !x->dialect->interop))
         return takeover_busy(x);
-    if (end_s * 1000 > x->read)
-        return strategy_decide(x, OUTCOME_BUSY, end_s * 1000 - x->read);
+    if (end_s * 1000 > x->server_ms)
+        return strategy_decide(x, OUTCOME_BUSY, end_s * 1000 - x->server_ms);
     x->step = BY_SCRIPT;
     return EXCHANGE_AGAIN;
 }
@@ -60,7 +60,7 @@ static enum exchange_next takeover_looked(
     if (!strategy_undecided(x)) {
         return x->due > 0 ? EXCHANGE_WAIT : EXCHANGE_DONE;
     } else if (x->due == AFTER_TIME) {
-        x->read = stamped_time(reply);
+        x->server_ms = stamped_time(reply);
     } else if (x->due == AFTER_VALUE) {
         bool whole = reply->kind == REPLY_STRING && !reply->cut;
         strategy_save_value(x, whole ? reply->bytes : slice_of(""));

@@ -171,7 +171,7 @@ static void stamped_check_past(
 /* Did the current step ask for TIME, and get it? */
 static bool stamped_has_time(const struct exchange *x)
 {
-    return x->reads == LOOK_WITH_TIME && x->read > 0;
+    return x->reads == LOOK_WITH_TIME && x->server_ms > 0;
 }
 
 /* The earliest time that the server's clock may have shown when the value was
@@ -179,7 +179,7 @@ static bool stamped_has_time(const struct exchange *x)
  * value that GETSET will return: both checks must use the same bound. */
 static int64_t stamped_read_at(const struct exchange *x)
 {
-    return stamped_has_time(x) && !x->strategy->without_watch ? x->read
+    return stamped_has_time(x) && !x->strategy->without_watch ? x->server_ms
                                                               : stamped_low(x);
 }
 
@@ -204,7 +204,7 @@ static void stamped_look_replied(
  * lease: then this is no grant. */
 static enum exchange_next stamped_was_set(struct exchange *x)
 {
-    int64_t needed_ms = x->read + x->verb->ttl_ms;
+    int64_t needed_ms = x->server_ms + x->verb->ttl_ms;
 
     if (!stamped_has_time(x) || x->stamps.end_s * 1000 >= needed_ms)
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
