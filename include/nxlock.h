@@ -943,7 +943,7 @@ enum nxl_once_state {
 
 /* The longest result that is kept, in bytes, and the length to give for one
  * that is not. */
-#define NXL_ONCE_RESULT_MOST 1048576
+#define NXL_ONCE_RESULT_MAX 1048576
 #define NXL_ONCE_NOT_KEPT ((size_t)-1)
 
 /* Zero in any member but size means its default. */
@@ -1018,7 +1018,7 @@ int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
  * nxl_once_begin() found in doubt (NXL_DOUBT): then it is an earlier
  * attempt, only DONE and FAILED can be said of it, and nothing is released.
  * code (for example an exit code) is kept; so is the result of NXL_ONCE_DONE,
- * length bytes, or NULL. One of more than NXL_ONCE_RESULT_MOST bytes cannot be
+ * length bytes, or NULL. One of more than NXL_ONCE_RESULT_MAX bytes cannot be
  * kept: pass NULL and NXL_ONCE_NOT_KEPT.
  *
  * Sends one script; blocks for timeout_ms at most. It is never too late to say

@@ -48,11 +48,11 @@ _Static_assert(SECRETS_MAX > 2 * MAX_SERVERS && MAX_SERVERS > 1,
 static bool make_nodes(struct nxl_client *client, struct endpoints *e)
 {
     const struct settings *set = &e->at[0].settings;
-    client->guard = set->guard_restarts == GUARD_RESTARTS_AUTO
-                        ? e->count > 1
-                        : set->guard_restarts == GUARD_RESTARTS_ON;
+    client->guards_restarts = set->guard_restarts == GUARD_RESTARTS_AUTO
+                                  ? e->count > 1
+                                  : set->guard_restarts == GUARD_RESTARTS_ON;
     /* durable=1: whether a record may begin is found out before it does. */
-    bool sole = e->count == 1 && !client->guard && !set->durable;
+    bool sole = e->count == 1 && !client->guards_restarts && !set->durable;
     client->server_count = e->count;
     return nodes_make(&client->nodes, e->at, e->count, sole, clock_now());
 }

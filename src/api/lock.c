@@ -69,7 +69,7 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
         .max_hold_ns = set->max_hold_ns,
         .timeout_ns = client->timeout_ns,
         .retry_first_ns = set->retry_first_ns,
-        .retry_most_ns = set->retry_most_ns,
+        .retry_max_ns = set->retry_max_ns,
         .fenced = set->fence,
         .renewed = set->renew,
     };

@@ -224,7 +224,7 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
         return false;
     }
     set->retry_first_ns = ms_to_ns((uint64_t)first);
-    set->retry_most_ns = ms_to_ns((uint64_t)most);
+    set->retry_max_ns = ms_to_ns((uint64_t)most);
     return true;
 }
 

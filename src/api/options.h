@@ -19,7 +19,7 @@ struct lock_settings {
     bool fence, renew;
     uint32_t min_hold_ms;
     uint64_t max_hold_ns; /* NEVER */
-    uint64_t retry_first_ns, retry_most_ns;
+    uint64_t retry_first_ns, retry_max_ns;
 };
 
 /* False: client->message says what is wrong. *set points into the arguments. */

@@ -21,8 +21,8 @@
 #include "lock/message.h"
 #include "lock/remedy.h"
 
-#define WORDS_MOST 64
-#define BYTES_MOST 262144 /* of a query */
+#define WORDS_MAX 64
+#define BYTES_MAX 262144 /* of a query */
 
 struct answer {
     struct reply_values values;
@@ -104,7 +104,7 @@ static void query_outcome(struct operation *op, unsigned server,
     } else if (q->values.full) {
         text_addf(begin_message(q),
             "the answer to %.*s is longer than %d bytes", (int)q->words[0].len,
-            q->words[0].data, REPLY_VALUES_MOST);
+            q->words[0].data, REPLY_VALUES_MAX);
         complete_query(q, NXL_E_UNSUPPORTED, FAULT_NONE);
     } else {
         complete_query(q, outcome->kind == OUTCOME_NOT_MINE ? NXL_FREE : NXL_OK,
@@ -152,8 +152,8 @@ static bool refuse_arguments(const struct nxl_client *client, size_t server,
         text_addf(why,
             "there is no server %zu: this client has %u, counted from 0",
             server, client->server_count);
-    else if (bytes > BYTES_MOST)
-        text_addf(why, "the query is longer than %d bytes", BYTES_MOST);
+    else if (bytes > BYTES_MAX)
+        text_addf(why, "the query is longer than %d bytes", BYTES_MAX);
     return why->len > 0;
 }
 
@@ -232,12 +232,12 @@ static int ask_server(struct nxl_client *client, struct query *q)
 }
 
 /* False: *why says what is wrong with the words. */
-static bool take_words(struct slice words[WORDS_MOST], size_t argc,
+static bool take_words(struct slice words[WORDS_MAX], size_t argc,
     const char *const *argv, const size_t *lengths, struct text *why)
 {
     text_clear(why);
-    if (!argv || argc == 0 || argc > WORDS_MOST) {
-        text_addf(why, "a query has 1 to %d words", WORDS_MOST);
+    if (!argv || argc == 0 || argc > WORDS_MAX) {
+        text_addf(why, "a query has 1 to %d words", WORDS_MAX);
         return false;
     }
     for (size_t i = 0; i < argc; i++) {
@@ -283,7 +283,7 @@ static int query_run(struct nxl_client *client, unsigned server,
 int client_ask(nxl_client *client, size_t server, size_t argc,
     const char *const *argv, const size_t *lengths, struct answer **answer)
 {
-    struct slice words[WORDS_MOST];
+    struct slice words[WORDS_MAX];
     struct text why;
     if (!answer)
         return NXL_E_INVALID;

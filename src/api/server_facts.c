@@ -64,7 +64,7 @@ static void add_voting(
     voters_explain(n, now, &words);
     facts->votes = words.len == 0;
     text_copy(&words, facts->no_vote, sizeof(facts->no_vote));
-    facts->guarded = n->client->guard;
+    facts->guarded = n->client->guards_restarts;
 }
 
 static void add_strategy(const struct server *s, nxl_server_facts *facts)

@@ -12,7 +12,7 @@
 static const char *wrong_tell(
     const struct once *once, const struct call_args *args)
 {
-    bool kept = args->length <= NXL_ONCE_RESULT_MOST;
+    bool kept = args->length <= NXL_ONCE_RESULT_MAX;
     int verdict = (int)args->number;
     if (verdict < NXL_ONCE_DOUBT || verdict > NXL_ONCE_CLEAR)
         return "the verdict must be NXL_ONCE_DONE, _FAILED, _DOUBT or _CLEAR";
@@ -21,7 +21,7 @@ static const char *wrong_tell(
         return "of an earlier attempt, which is in doubt, only NXL_ONCE_DONE "
                "or _FAILED can be told";
     if (args->result && !kept)
-        return "the result is longer than NXL_ONCE_RESULT_MOST bytes; pass "
+        return "the result is longer than NXL_ONCE_RESULT_MAX bytes; pass "
                "NULL and NXL_ONCE_NOT_KEPT, and keep it elsewhere";
     if (!args->result && args->length && args->length != NXL_ONCE_NOT_KEPT)
         return "the result is NULL, but its length is not 0";
@@ -63,9 +63,9 @@ static int start_tell(
     if (!copy_result(once, args))
         return call_ends(
             lock, NXL_E_NOMEM, "out of memory: cannot copy the result");
-    once->terms.verdict = (enum once_state)args->number;
+    once->terms.reported = (enum once_state)args->number;
     once->terms.code = args->code;
-    if (!life_tell(&lock->life, once->terms.verdict == ONCE_CLEAR,
+    if (!life_tell(&lock->life, once->terms.reported == ONCE_CLEAR,
             once->work == WORK_OWN, lock_seed(lock, now), now))
         return call_ends(
             lock, NXL_LOST, "the lease is over, so the work cannot go on");

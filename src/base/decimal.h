@@ -8,11 +8,11 @@
 
 #include "base/slice.h"
 
-/* Room for any number of 64 bits: at most DECIMAL_MOST bytes with the sign, and
+/* Room for any number of 64 bits: at most DECIMAL_MAX bytes with the sign, and
  * no zero byte at the end. */
-#define DECIMAL_MOST 20
+#define DECIMAL_MAX 20
 struct decimal {
-    char digits[DECIMAL_MOST];
+    char digits[DECIMAL_MAX];
 };
 
 /* Writes the number into room, and returns the text there. */

@@ -35,8 +35,8 @@ static void add_value(struct reply_values *l, struct slice value, bool nil)
     size_t used = at + l->count * sizeof(*l->list);
     if (l->full || l->starved)
         return;
-    if (value.len > REPLY_VALUES_MOST ||
-        used + value.len + sizeof(*l->list) >= REPLY_VALUES_MOST) {
+    if (value.len > REPLY_VALUES_MAX ||
+        used + value.len + sizeof(*l->list) >= REPLY_VALUES_MAX) {
         l->full = true;
     } else if (!make_room(l) || !buf_reserve(&l->bytes, value.len + 1)) {
         l->starved = true;

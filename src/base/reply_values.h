@@ -3,7 +3,7 @@
  * The values of a reply of any form, flattened: in the order received, whatever
  * the nesting.
  *
- * Invariant: at most REPLY_VALUES_MOST bytes are stored. Of a longer reply
+ * Invariant: at most REPLY_VALUES_MAX bytes are stored. Of a longer reply
  * nothing is stored, and `full` is set.
  */
 #ifndef NXLOCK_BASE_REPLY_VALUES_H
@@ -14,8 +14,8 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
-/* A result of 1 MiB (NXL_ONCE_RESULT_MOST), and the rest of that reply. */
-#define REPLY_VALUES_MOST (1048576 + 4096)
+/* A result of 1 MiB (NXL_ONCE_RESULT_MAX), and the rest of that reply. */
+#define REPLY_VALUES_MAX (1048576 + 4096)
 
 struct leaf {
     size_t at, len;
@@ -26,7 +26,7 @@ struct reply_values {
     struct buf bytes; /* each value has a zero byte behind it, not in len */
     struct leaf *list;
     size_t count, room;
-    bool full; /* the reply was longer than REPLY_VALUES_MOST: nothing is stored
+    bool full; /* the reply was longer than REPLY_VALUES_MAX: nothing is stored
                 */
     bool starved; /* out of memory: nothing is stored */
 };

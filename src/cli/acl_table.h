@@ -205,7 +205,7 @@ enum acl_number {
 /* What makes every connection better, and fills ACL LOG if it is missing. */
 #define ACL_CONNECTION (ACL_BIT(CLEANUP) | ACL_BIT(LOAD) | ACL_BIT(INFO))
 
-#define ACL_PERMISSIONS_MOST 16
+#define ACL_PERMISSIONS_MAX 16
 
 struct acl_permission {
     const char *rule; /* NULL ends the list */
@@ -216,7 +216,7 @@ struct acl_feature {
     const char *name;
     unsigned base; /* the features that it is in addition to, as bits */
     const char *purpose;
-    struct acl_permission permissions[ACL_PERMISSIONS_MOST];
+    struct acl_permission permissions[ACL_PERMISSIONS_MAX];
 };
 
 #endif

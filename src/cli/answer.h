@@ -15,7 +15,7 @@
 #include "api/private.h"
 
 /* Numbers of Redis's sorted sets and scripts are exact up to this. */
-#define EXACT_MOST (INT64_C(1) << 53)
+#define EXACT_MAX (INT64_C(1) << 53)
 
 /* Reads the whole text as a decimal number from -most to most. */
 bool number_read(const char *text, int64_t most, int64_t *number);

@@ -155,7 +155,7 @@ static void keep(struct capture *capture, const char *data, size_t length)
 {
     if (capture->result_omitted)
         return;
-    if (capture->kept.length + length <= NXL_ONCE_RESULT_MOST &&
+    if (capture->kept.length + length <= NXL_ONCE_RESULT_MAX &&
         add_bytes(&capture->kept, data, length))
         return;
     capture->result_omitted = true;

@@ -25,7 +25,7 @@ struct capture {
     bool is_socket;      /* out is one */
     size_t chunk;        /* out takes so much without blocking */
     int error;           /* errno, if it could not be passed on; 0: it could */
-    bool result_omitted; /* it is longer than NXL_ONCE_RESULT_MOST */
+    bool result_omitted; /* it is longer than NXL_ONCE_RESULT_MAX */
     struct bytes kept;
     struct bytes pending; /* not passed on yet: */
     size_t passed;        /* of these */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Without /proc, only the numbers below this one are closed. */
-#define BLIND_MOST 65536
+#define BLIND_MAX 65536
 
 static void close_other(int fd, const int *kept, size_t count)
 {
@@ -43,7 +43,7 @@ void descriptors_close_others(const int *kept, size_t count)
         if (fd != dirfd(dir))
             close_other(fd, kept, count);
     }
-    for (int fd = 0; !dir && fd < BLIND_MOST; fd++)
+    for (int fd = 0; !dir && fd < BLIND_MAX; fd++)
         close_other(fd, kept, count);
     if (dir)
         closedir(dir);

@@ -22,7 +22,7 @@
 
 #define REMEDY_ROOM 512
 #define WORDS_ROOM 1024
-#define PATTERN_MOST 80 /* bytes of a key that is written out */
+#define PATTERN_MAX 80 /* bytes of a key that is written out */
 
 /* What a trial of a lock succeeds without, or may not send at all: +eval is
  * needed only while the server does not have the scripts. */
@@ -115,9 +115,9 @@ static const char *patterns(const struct doctor *d, bool channels)
     static const char channel[] = ACL_CHANNELS;
     int before_name = (int)(sizeof(channel) - sizeof("NAME"));
     const char *prefix = nxl_client_prefix(d->client);
-    bool known = d->name && strlen(d->key) < PATTERN_MOST && is_plain(d->key);
+    bool known = d->name && strlen(d->key) < PATTERN_MAX && is_plain(d->key);
     const char *name = known ? d->name : "NAME";
-    char key[PATTERN_MOST + sizeof("PREFIX")];
+    char key[PATTERN_MAX + sizeof("PREFIX")];
 
     if (known)
         snprintf(key, sizeof(key), "%s", d->key);

@@ -264,7 +264,7 @@ static void check_database(
     int64_t here = 0;
     struct answer *answer;
     int rc = doctor_ask(d, server, &answer, "DBSIZE", NULL);
-    bool told = answer_number(answer, 0, EXACT_MOST, &here) && here >= 0;
+    bool told = answer_number(answer, 0, EXACT_MAX, &here) && here >= 0;
 
     answer_free(answer);
     if (!told)

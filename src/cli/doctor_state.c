@@ -9,18 +9,18 @@
 
 #include "cli/session.h"
 
-#define WORDS_MOST 12
+#define WORDS_MAX 12
 
 int doctor_ask(
     struct doctor *doctor, size_t server, struct answer **answer, ...)
 {
-    const char *words[WORDS_MOST];
+    const char *words[WORDS_MAX];
     size_t count = 0;
     va_list arguments;
 
     va_start(arguments, answer);
     while (
-        count < WORDS_MOST && (words[count] = va_arg(arguments, const char *)))
+        count < WORDS_MAX && (words[count] = va_arg(arguments, const char *)))
         count++;
     va_end(arguments);
     return client_ask(doctor->client, server, count, words, NULL, answer);

@@ -67,7 +67,7 @@ static bool read_answers(
     int64_t s, us;
     size_t items = answer_count(answers[ANSWER_LIST]);
 
-    if (!answer_number(answers[ANSWER_TIME], 0, EXACT_MOST, &s) ||
+    if (!answer_number(answers[ANSWER_TIME], 0, EXACT_MAX, &s) ||
         !answer_number(answers[ANSWER_TIME], 1, US_PER_S, &us))
         return false;
     int64_t now = waiter_tick(s, us);
@@ -107,7 +107,7 @@ static void read_line(nxl_client *client, const char *key, struct line *line)
         ok = client_ask(client, 0, counts[i], words[i], NULL, &answers[i]) ==
              NXL_OK;
         odd = ok && i == ANSWER_COUNT &&
-              (!answer_number(answers[i], 0, EXACT_MOST, &count) || count < 0);
+              (!answer_number(answers[i], 0, EXACT_MAX, &count) || count < 0);
     }
     if (!ok)
         set_unknown(line, nxl_client_errmsg(client));

@@ -26,8 +26,8 @@
 
 #define FRESH "/.nxlock-XXXXXX"
 /* Of the prefix and the name in "nxlock_last_success_%s.prom". */
-#define ENCODED_MOST (NAME_MAX - 25)
-#define PART_ROOM (ENCODED_MOST + 2) /* with a '+', and the zero byte */
+#define ENCODED_MAX (NAME_MAX - 25)
+#define PART_ROOM (ENCODED_MAX + 2) /* with a '+', and the zero byte */
 #define WHY_ROOM 160
 
 static struct {
@@ -142,8 +142,8 @@ static bool encode(char *out, const char *text)
                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-";
     size_t length = strlen(out);
 
-    for (; *text != '\0' && length + 3 <= ENCODED_MOST; text++)
-        length += (size_t)snprintf(out + length, ENCODED_MOST + 1 - length,
+    for (; *text != '\0' && length + 3 <= ENCODED_MAX; text++)
+        length += (size_t)snprintf(out + length, ENCODED_MAX + 1 - length,
             strchr(safe, *text) ? "%c" : "%%%02X", (unsigned char)*text);
     return *text == '\0';
 }

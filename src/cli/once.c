@@ -159,7 +159,7 @@ static void report_verdict(const struct once *once, int kind)
 
 /* How long the reader of the last output gets at least, though --at-most has
  * stopped CMD. */
-#define READER_LEAST (5 * NS_PER_S)
+#define READER_MIN (5 * NS_PER_S)
 
 /* Waits for the reader, but not for longer than CMD itself might have. */
 static void pass_rest_on(struct once *once)
@@ -168,7 +168,7 @@ static void pass_rest_on(struct once *once)
     uint64_t until = NEVER;
 
     if (args->run.at_most_ms > 0) {
-        uint64_t least = nxl_now_ns() + READER_LEAST;
+        uint64_t least = nxl_now_ns() + READER_MIN;
         until = once->job.started + (uint64_t)args->run.at_most_ms * NS_PER_MS;
         until = until > least ? until : least;
     }

@@ -61,7 +61,7 @@ static bool holds_lock(const struct view *view)
 static int find(struct view *view)
 {
     const char *fingerprint = view->session.args->work.fingerprint;
-    char its_own[FINGERPRINT_MOST + 1];
+    char its_own[FINGERPRINT_MAX + 1];
     int rc = look(view, fingerprint);
 
     if (rc == NXL_MISMATCH && !fingerprint) {

@@ -91,7 +91,7 @@ static void add_rest(char *out, size_t size, const nxl_record *record)
 const char *record_words(char *out, const nxl_record *record, bool in_progress)
 {
     char who[LABEL_ROOM + 4] = "", when[DATE_ROOM], end[96] = "";
-    char rest[240 + FINGERPRINT_MOST] = "";
+    char rest[240 + FINGERPRINT_MAX] = "";
 
     if (record->state == NXL_ONCE_NONE) {
         snprintf(out, RECORD_WORDS, "not on record");

@@ -23,9 +23,9 @@
 #include "cli/clock.h"
 
 /* Of an outlet. What is said last matters most, so older lines make room. */
-#define KEPT_MOST 65536
+#define KEPT_MAX 65536
 /* A reader that reads a little now and then is not waited for longer. */
-#define END_MOST (30 * NS_PER_S)
+#define END_MAX (30 * NS_PER_S)
 /* The delay between two attempts of outbox_end(). */
 #define AGAIN_MS 20
 /* While another process is inside write(), poll() reports that a terminal
@@ -211,7 +211,7 @@ static void keep(struct outlet *outlet, const char *line, size_t length)
         outlet->first = held;
     outlet->last = held;
     outlet->bytes += length;
-    while (outlet->bytes > KEPT_MOST) {
+    while (outlet->bytes > KEPT_MAX) {
         drop_first(outlet);
         outlet->dropped++;
         note_loss(outlet, EAGAIN);
@@ -263,7 +263,7 @@ static bool flush_all(bool *left)
 void outbox_end(uint64_t patience)
 {
     uint64_t now = nxl_now_ns();
-    uint64_t end = now + END_MOST;
+    uint64_t end = now + END_MAX;
     uint64_t give_up = now + patience;
 
     disown_after_fork();

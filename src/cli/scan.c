@@ -23,8 +23,8 @@
 #include "wire/record.h"
 
 #define COUNT_FIRST 250 /* keys that one step looks at */
-#define VALUE_MOST "511"
-#define LINE_MOST "1023" /* of a record: its first line is shorter */
+#define VALUE_MAX "511"
+#define LINE_LEN_MAX "1023" /* of a record: its first line is shorter */
 #define LINE_ROOM 1024
 #define CURSOR_ROOM 24
 
@@ -63,7 +63,7 @@ static int read_left(
 
     *left_ms = -2;
     if (rc == NXL_OK &&
-        (!answer_number(left, 0, EXACT_MOST, left_ms) || *left_ms < -2))
+        (!answer_number(left, 0, EXACT_MAX, left_ms) || *left_ms < -2))
         rc = refuse_answer(lister, "PTTL");
     answer_free(left);
     return rc;
@@ -78,7 +78,7 @@ static int inspect_key(struct lister *lister, size_t server, struct slice key)
 
     if (key.len < below || memcmp(key.data, lister->prefix, below) != 0)
         return NXL_OK;
-    int rc = read_value(lister, server, key, VALUE_MOST, &value);
+    int rc = read_value(lister, server, key, VALUE_MAX, &value);
     if (rc == NXL_E_WRONG_TYPE)
         return NXL_OK;
     if (rc != NXL_OK)
@@ -99,7 +99,7 @@ static int read_line(struct lister *lister, size_t server, struct slice key,
     char line[LINE_ROOM])
 {
     struct answer *value;
-    int rc = read_value(lister, server, key, LINE_MOST, &value);
+    int rc = read_value(lister, server, key, LINE_LEN_MAX, &value);
     const char *text = answer_item(value, 0, NULL);
     const char *end = text ? strchr(text, '\n') : NULL;
 
@@ -114,7 +114,7 @@ static int read_lock(struct lister *lister, size_t server, struct slice lock,
     struct slice token, int64_t *left_ms)
 {
     struct answer *value;
-    int rc = read_value(lister, server, lock, VALUE_MOST, &value);
+    int rc = read_value(lister, server, lock, VALUE_MAX, &value);
     struct slice text = {NULL, 0};
     text.data = answer_item(value, 0, &text.len);
     bool held = text.data && slice_equal(text, token);

@@ -241,7 +241,7 @@ int value_set(struct args *args, const struct option *option, const char *shown,
         /* The value is not quoted: it may be long, or of control bytes. */
         say("%s takes one word of printable ASCII, at most %d bytes; for "
             "another text, use a hash of it, as sha256sum prints",
-            shown, FINGERPRINT_MOST);
+            shown, FINGERPRINT_MAX);
         return EXIT_USAGE;
     case VALUE_URL:
         return add_url(args, shown, value);

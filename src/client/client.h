@@ -50,19 +50,19 @@ struct nxl_client {
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
     uint32_t max_ttl_ms, drift_ppm;
-    bool guard; /* against restarts */
+    bool guards_restarts; /* a restarted server has no vote for a while */
     struct slice prefix;
 
     struct timers timers;   /* of operations that a caller waits for */
     struct timers renewals; /* of renewals */
     struct list locks, queries;
-    struct index joined; /* of the locks, those in line, by their tokens */
-    struct list events;  /* MODE_LOOP: calls that are over */
-    struct list losses;  /* of renewed locks, not reported yet */
-    int loss_fd;         /* readable while there are some; -1: not made */
-    size_t renewed;      /* locks that are renewed */
-    size_t renewing;     /* locks with a renewal in progress */
-    struct alarm alarm;  /* wakes the renewal thread */
+    struct index joined;     /* of the locks, those in line, by their tokens */
+    struct list events;      /* MODE_LOOP: calls that are over */
+    struct list losses;      /* of renewed locks, not reported yet */
+    int loss_fd;             /* readable while there are some; -1: not made */
+    size_t renewed_locks;    /* locks that are renewed */
+    size_t running_renewals; /* locks with a renewal under way */
+    struct alarm alarm;      /* wakes the renewal thread */
     nxl_stats stats;
     nxl_tracer tracer; /* NULL: no callback */
     void *tracer_arg;

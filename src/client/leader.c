@@ -57,7 +57,7 @@ void leader_hand_on(struct nxl_client *client)
     struct list *node = list_pop(&client->followers);
     if (!node) {
         /* The renewal thread has to read the answers to renewals. */
-        if (client->renewing > 0)
+        if (client->running_renewals > 0)
             alarm_by(&client->alarm, 0);
         return;
     }

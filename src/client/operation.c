@@ -100,7 +100,7 @@ void operation_note(
     if (n->words) {
         struct text words;
         text_clear(&words);
-        text_add_foreign_most(
+        text_add_foreign_max(
             &words, text_without_echo(outcome->text), NOTE_WORDS - 1);
         text_copy(&words, n->words, NOTE_WORDS);
     }

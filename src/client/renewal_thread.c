@@ -29,14 +29,16 @@ static void sleep_until(struct nxl_client *client, uint64_t at)
 static bool thread_wanted(const struct nxl_client *client, uint64_t now)
 {
     const struct alarm *alarm = &client->alarm;
-    return !alarm->stop && (client->renewed > 0 || client->renewing > 0 ||
-                               now < alarm->needed_until);
+    return !alarm->stop &&
+           (client->renewed_locks > 0 || client->running_renewals > 0 ||
+               now < alarm->needed_until);
 }
 
 static uint64_t next_turn(const struct nxl_client *client)
 {
     uint64_t due = timers_next(&client->renewals);
-    return client->renewed > 0 ? due : earlier(due, client->alarm.needed_until);
+    return client->renewed_locks > 0 ? due
+                                     : earlier(due, client->alarm.needed_until);
 }
 
 static bool is_due(const struct nxl_client *client, uint64_t now)
@@ -49,7 +51,7 @@ static void lead(struct nxl_client *client)
 {
     uint64_t now = clock_now();
     while (now != 0 && !client->alarm.stop &&
-           (client->renewing > 0 || is_due(client, now)))
+           (client->running_renewals > 0 || is_due(client, now)))
         now = leader_turn(client, now);
     if (now != 0)
         leader_hand_on(client);
@@ -74,7 +76,7 @@ static void *renewal_thread_main(void *arg)
     uint64_t now = clock_now();
     while (thread_wanted(client, now)) {
         bool due = is_due(client, now);
-        if (!due && (client->led || client->renewing == 0)) {
+        if (!due && (client->led || client->running_renewals == 0)) {
             sleep_until(client, next_turn(client));
         } else if (client->led) {
             press_leader(client, now);

@@ -19,7 +19,7 @@
 /* After such a silence, SUBSCRIBE is sent again to see whether the connection
  * is alive. Unlike PING it needs no further right and works with all servers.
  */
-#define SILENCE_MOST (10 * NS_PER_S)
+#define SILENCE_MAX (10 * NS_PER_S)
 /* How long to wait after a refusal, and after one that may soon be over. */
 #define REFUSED_WAIT (30 * NS_PER_S)
 #define BUSY_WAIT (5 * NS_PER_S)
@@ -30,9 +30,9 @@
 /* So many connections in a row that each were lost so soon after they had begun
  * to listen: making them at once again would be a storm. */
 #define BRIEF_FEW 8
-#define BRIEF_MOST NS_PER_S
+#define BRIEF_MAX NS_PER_S
 /* How many channels that no lock uses any more are kept. */
-#define UNUSED_MOST 64
+#define UNUSED_MAX 64
 
 /* What a client has from its first wait on. Numbers of connections are those of
  * struct server. */
@@ -167,8 +167,8 @@ static void channel_free(struct channel *c)
 
 struct channel *subscriber_open(struct subscriber *s, struct slice key)
 {
-    char name[CHANNEL_MOST];
-    if (key.len > CHANNEL_KEY_MOST)
+    char name[CHANNEL_MAX];
+    if (key.len > CHANNEL_KEY_MAX)
         return NULL;
     if (!s->listener)
         s->listener = listener_new(s);
@@ -282,7 +282,7 @@ void channel_close(struct channel *c, uint64_t now)
     struct listener *l = c->subscriber->listener;
     if (--c->users > 0)
         return;
-    if (++l->unused <= UNUSED_MOST)
+    if (++l->unused <= UNUSED_MAX)
         return;
     if (up_now(l) && !l->stopped)
         server_replace(&l->server, FAULT_NOT_PRIMARY,
@@ -375,7 +375,7 @@ static void take_answer(
 /* The connection that was up is lost. */
 static void lost(struct listener *l, uint64_t now)
 {
-    bool soon = l->up_since != 0 && elapsed(l->up_since, now) < BRIEF_MOST;
+    bool soon = l->up_since != 0 && elapsed(l->up_since, now) < BRIEF_MAX;
     l->brief = soon ? l->brief + 1 : 0;
     l->deaf = false;
     l->tested = 0;
@@ -493,7 +493,7 @@ uint64_t subscriber_deadline(const struct subscriber *s)
     if (must_review(s, 0))
         return 0;
     if (channel_to_check(l))
-        at = earlier(at, deadline_after(l->server.heard_at, SILENCE_MOST));
+        at = earlier(at, deadline_after(l->server.heard_at, SILENCE_MAX));
     return earlier(at, l->review_at);
 }
 
@@ -515,7 +515,7 @@ void subscriber_turn(struct subscriber *s, uint64_t now)
     }
     review(s, now);
     struct channel *check = channel_to_check(l);
-    if (check && now >= deadline_after(l->server.heard_at, SILENCE_MOST))
+    if (check && now >= deadline_after(l->server.heard_at, SILENCE_MAX))
         channel_ask(check, now);
 }
 

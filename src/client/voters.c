@@ -76,7 +76,7 @@ bool voters_judge(struct node *n, uint64_t now)
         .max_ttl_ms = client->max_ttl_ms,
         .drift_ppm = client->drift_ppm,
         .several = client->server_count > 1,
-        .guard = client->guard,
+        .guard = client->guards_restarts,
         .durable = s->to.settings->durable,
     };
     v->judged = s->connections;

@@ -14,8 +14,8 @@
 #include "model/token.h"
 #include "wire/record.h"
 
-#define PATH_LONG 4095
-#define PREFIX_LONG 1024
+#define PATH_LEN_MAX 4095
+#define PREFIX_LEN_MAX 1024
 #define DAY_MS 86400000
 #define NO_LIMIT INT64_MAX
 
@@ -77,7 +77,7 @@ static const struct limit limits[] = {URL_PARAMS(AS_LIMIT)
         "not below ttl_ms and min_hold_ms; 0: as long as it is renewed"},
     /* nxl_once_options */
     {"mode", LIMIT_WORD, 0, 2, 0, modes, NULL},
-    {"fingerprint", LIMIT_ASCII, 1, FINGERPRINT_MOST, 0, NULL,
+    {"fingerprint", LIMIT_ASCII, 1, FINGERPRINT_MAX, 0, NULL,
         "use a hash of longer texts"},
     {"keep_ms", LIMIT_NUMBER, 1, INT64_C(365) * DAY_MS, INT64_C(30) * DAY_MS,
         NULL, "the least is the lock's ttl_ms, the most a year"}};

@@ -78,7 +78,7 @@ struct settings {
         TEXT, 1, SECRET_MAX, 0, NULL, OWN) \
     ROW(password_file, login.password_file, "FILE", \
         "its first line is the password; read for each connection", \
-        TEXT, 1, PATH_LONG, 0, NULL, OWN) \
+        TEXT, 1, PATH_LEN_MAX, 0, NULL, OWN) \
     ROW(timeout_ms, timeout_ms, "MS", "bounds input and output of a call", \
         NUMBER, 10, 600000, 2000, NULL, 0) \
     ROW(max_ttl_ms, max_ttl_ms, "MS", "longest ttl a lock may ask for", \
@@ -88,8 +88,8 @@ struct settings {
     ROW(keepalive_s, keepalive_s, "S", "idle seconds before a TCP probe", \
         NUMBER, 1, 32767, 15, NULL, OWN) \
     ROW(prefix, prefix, "TEXT", "put in front of every name, at most " \
-        DIGITS(PREFIX_LONG) " bytes; default none", \
-        TEXT, 1, PREFIX_LONG, 0, NULL, 0) \
+        DIGITS(PREFIX_LEN_MAX) " bytes; default none", \
+        TEXT, 1, PREFIX_LEN_MAX, 0, NULL, 0) \
     ROW(scheme, scheme, "WORD", \
         "auto, or timestamp: by SETNX and a unix time; default auto", \
         WORD, 0, 1, LOCK_SCHEME_AUTO, schemes, 0) \
@@ -107,18 +107,18 @@ struct settings {
         SWITCH, 0, 1, 0, NULL, OWN) \
     ROW(cacert, cacert, "FILE", \
         "TLS: certificates of the CAs to trust (PEM); default the system's", \
-        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+        TEXT, 1, PATH_LEN_MAX, 0, NULL, TLS_OWN) \
     ROW(cacertdir, cacertdir, "DIR", \
         "TLS: the same, a directory made by openssl rehash", \
-        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+        TEXT, 1, PATH_LEN_MAX, 0, NULL, TLS_OWN) \
     ROW(cert, cert, "FILE", \
         "TLS: client certificate and its chain (PEM); needs key", \
-        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+        TEXT, 1, PATH_LEN_MAX, 0, NULL, TLS_OWN) \
     ROW(key, key, "FILE", "TLS: private key of the client certificate (PEM)", \
-        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+        TEXT, 1, PATH_LEN_MAX, 0, NULL, TLS_OWN) \
     ROW(key_password_file, key_password_file, "FILE", \
         "TLS: its first line is the password of the key", \
-        TEXT, 1, PATH_LONG, 0, NULL, TLS_OWN) \
+        TEXT, 1, PATH_LEN_MAX, 0, NULL, TLS_OWN) \
     ROW(sni, sni, "NAME", \
         "TLS: server name to send and to verify; default the URL's host", \
         TEXT, 1, 253, 0, NULL, TLS_OWN) \

@@ -12,8 +12,8 @@
 /* How long an acquire over several servers waits for one of them in a round:
  * this share of the TTL, within these limits. */
 #define BUDGET_PER_TTL 20
-#define BUDGET_LEAST (50 * NS_PER_MS)
-#define BUDGET_MOST (500 * NS_PER_MS)
+#define BUDGET_MIN (50 * NS_PER_MS)
+#define BUDGET_MAX (500 * NS_PER_MS)
 
 static void begin_call(
     struct life *l, enum life_call call, uint64_t seed, uint64_t not_after)
@@ -64,7 +64,7 @@ static uint64_t budget_of(const struct life *l, uint32_t ttl_ms)
     if (t->servers == 1)
         return earlier(t->timeout_ns, usable);
     uint64_t share = ms_to_ns(ttl_ms) / BUDGET_PER_TTL;
-    share = earlier(later(share, BUDGET_LEAST), BUDGET_MOST);
+    share = earlier(later(share, BUDGET_MIN), BUDGET_MAX);
     unsigned up = 0;
     for (unsigned i = 0; i < t->servers; i++)
         up += t->peers[i].link == PEER_UP;
@@ -106,7 +106,7 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
     l->requested = l->answered = 0;
     l->request_ttl_ms = terms.ttl_ms;
     vote_acquire(&l->vote, &terms, conditions_of(l, call), t->retry_first_ns,
-        t->retry_most_ns, seed, now);
+        t->retry_max_ns, seed, now);
 }
 
 void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
@@ -141,14 +141,14 @@ bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
  * short holds the server decides when: see wire/scripts/hand_over.lua. After a
  * long one this says how long the gap is; 0: it was short. */
 #define GAP_SHARE 75
-#define GAP_LEAST (100 * NS_PER_MS)
-#define GAP_MOST NS_PER_S
+#define GAP_MIN (100 * NS_PER_MS)
+#define GAP_MAX NS_PER_S
 static uint32_t gap_ms(const struct life *l, uint64_t now)
 {
     uint64_t share = lease_age(&l->lease, now) / GAP_SHARE;
-    if (l->terms.servers > 1 || share < GAP_LEAST)
+    if (l->terms.servers > 1 || share < GAP_MIN)
         return 0;
-    return (uint32_t)(earlier(share, GAP_MOST) / NS_PER_MS);
+    return (uint32_t)(earlier(share, GAP_MAX) / NS_PER_MS);
 }
 
 bool life_release(struct life *l, uint64_t seed, uint64_t now)

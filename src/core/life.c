@@ -10,7 +10,7 @@
 
 /* How long a call that is decided still waits for servers that have not
  * answered. */
-#define STRAGGLERS_LONGEST (50 * NS_PER_MS)
+#define STRAGGLERS_MAX (50 * NS_PER_MS)
 
 void life_init(struct life *l, const struct life_terms *terms,
     struct ballot *ballots, struct renewal *renewal)
@@ -187,7 +187,7 @@ static bool may_be_late(const struct life *l, unsigned server)
 static uint64_t late_until(const struct life *l, uint64_t now)
 {
     const struct acquire *a = &l->vote.acquire;
-    uint64_t until = deadline_after(now, STRAGGLERS_LONGEST);
+    uint64_t until = deadline_after(now, STRAGGLERS_MAX);
     if (!call_kinds[l->call].acquires)
         return earlier(until, l->vote.round.terms.end);
     /* At most as long again as the round took. */

@@ -31,7 +31,7 @@
 #define LOOK_INTO NS_PER_S
 /* Delays after a fault. */
 #define RETRY_FIRST (10 * NS_PER_MS)
-#define RETRY_MOST (500 * NS_PER_MS)
+#define RETRY_MAX (500 * NS_PER_MS)
 
 static uint32_t beat_ms(const struct line_terms *terms)
 {
@@ -368,8 +368,8 @@ void line_messages_changed(struct line *l, uint64_t now)
 /* -------------------------------------------------------------------- effects
  */
 
-void line_start(struct line *l, const struct line_terms *terms, bool token,
-    uint64_t seed, uint64_t now)
+void line_start(struct line *l, const struct line_terms *terms,
+    bool token_is_fresh, uint64_t seed, uint64_t now)
 {
     uint64_t looked_at = l->looked_at;
     *l = (struct line){.terms = *terms,
@@ -379,9 +379,9 @@ void line_start(struct line *l, const struct line_terms *terms, bool token,
         .busy_until = terms->busy_until,
         .sent_at = now,
         .now = now};
-    backoff_init(&l->backoff, RETRY_FIRST, RETRY_MOST, seed);
+    backoff_init(&l->backoff, RETRY_FIRST, RETRY_MAX, seed);
     join_at(l, now);
-    l->token_due = !token;
+    l->token_due = !token_is_fresh;
     ask_now(l); /* once, however short the wait is */
 }
 

@@ -103,10 +103,10 @@ struct line {
     bool token_due, send_due, undo_due, abandon_due; /* effects to be taken */
 };
 
-/* token: the key is known not to hold the lock's present token, which has
+/* token_is_fresh: the key is known not to hold the present token, which has
  * never been in line. False: a fresh one is needed. Keeps looked_at. */
-void line_start(struct line *l, const struct line_terms *terms, bool token,
-    uint64_t seed, uint64_t now);
+void line_start(struct line *l, const struct line_terms *terms,
+    bool token_is_fresh, uint64_t seed, uint64_t now);
 
 /* As in machine.h; EFFECT_SEND sends what line_joins() says, to server 0. */
 bool line_next(struct line *l, struct effect *effect);

@@ -5,7 +5,7 @@
 #include "base/deadline.h"
 
 /* A loss may be reported this much later, to find out who holds the name. */
-#define CHECK_LONGEST (250 * NS_PER_MS)
+#define CHECK_MAX (250 * NS_PER_MS)
 
 static void start_round(struct renewal *r, enum round_kind kind,
     uint32_t ttl_ms, uint64_t end, uint64_t now)
@@ -67,7 +67,7 @@ void renewal_stop(struct renewal *r)
 
 static void refute(struct renewal *r, struct lease *lease, uint64_t now)
 {
-    uint64_t longest = earlier(CHECK_LONGEST, r->terms.timeout_ns);
+    uint64_t longest = earlier(CHECK_MAX, r->terms.timeout_ns);
     lease_lose(lease, now);
     r->check_until =
         earlier(deadline_after(now, longest), schedule_lost_at(&r->schedule));

@@ -17,7 +17,7 @@
 
 /* Delays before a server is asked again after its connection was lost. */
 #define AGAIN_FIRST (5 * NS_PER_MS)
-#define AGAIN_MOST (100 * NS_PER_MS)
+#define AGAIN_MAX (100 * NS_PER_MS)
 
 /* How the kinds of rounds differ; one row for each. */
 static const struct round_traits {
@@ -44,7 +44,7 @@ static const struct round_traits *traits_of(const struct round *r)
 
 void round_init_backoff(struct round *r, uint64_t seed)
 {
-    backoff_init(&r->backoff, AGAIN_FIRST, AGAIN_MOST, seed);
+    backoff_init(&r->backoff, AGAIN_FIRST, AGAIN_MAX, seed);
 }
 
 void round_start(struct round *r, const struct round_terms *terms, uint64_t now)

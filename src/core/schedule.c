@@ -18,15 +18,15 @@
 #define GRID_PER_LEASE 1000
 /* The delay after a failure: a tenth of the lease, at most a second. */
 #define RETRY_PER_LEASE 10
-#define RETRY_MOST NS_PER_S
+#define RETRY_MAX NS_PER_S
 /* A loss is reported before the deadline, so that the owner can still act on
  * it. */
 #define LEAD_PER_LEASE 20
-#define LEAD_LEAST (2 * NS_PER_MS)
-#define LEAD_MOST (500 * NS_PER_MS)
+#define LEAD_MIN (2 * NS_PER_MS)
+#define LEAD_MAX (500 * NS_PER_MS)
 /* How long to wait for one answer. */
 #define PATIENCE_PER_LEASE 10
-#define PATIENCE_LEAST (50 * NS_PER_MS)
+#define PATIENCE_MIN (50 * NS_PER_MS)
 
 static uint64_t lease_of(const struct schedule *h)
 {
@@ -43,7 +43,7 @@ uint64_t schedule_lost_at(const struct schedule *h)
     uint64_t lead = lease_of(h) / LEAD_PER_LEASE;
     if (!guarded(GUARD_LOSS))
         return NEVER;
-    lead = earlier(later(lead, LEAD_LEAST), LEAD_MOST);
+    lead = earlier(later(lead, LEAD_MIN), LEAD_MAX);
     return h->deadline > lead ? h->deadline - lead : 0;
 }
 
@@ -99,7 +99,7 @@ uint32_t schedule_ttl_ms(const struct schedule *h, uint64_t now)
 uint64_t schedule_patience(
     const struct schedule *h, uint64_t timeout_ns, uint64_t now)
 {
-    uint64_t share = later(lease_of(h) / PATIENCE_PER_LEASE, PATIENCE_LEAST);
+    uint64_t share = later(lease_of(h) / PATIENCE_PER_LEASE, PATIENCE_MIN);
     return earlier(
         deadline_after(now, earlier(share, timeout_ns)), schedule_lost_at(h));
 }
@@ -131,7 +131,7 @@ void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now)
 
 void schedule_failed(struct schedule *h, uint64_t now)
 {
-    uint64_t delay = earlier(lease_of(h) / RETRY_PER_LEASE, RETRY_MOST);
+    uint64_t delay = earlier(lease_of(h) / RETRY_PER_LEASE, RETRY_MAX);
     if (!h->failing_since)
         h->failing_since = h->begun_at ? h->begun_at : now;
     h->begun_at = 0;

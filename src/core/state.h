@@ -21,7 +21,7 @@ struct life_terms {
     uint32_t ttl_ms, min_hold_ms, max_ttl_ms, drift_ppm;
     uint64_t max_hold_ns; /* NEVER: no limit */
     uint64_t timeout_ns;  /* of one call */
-    uint64_t retry_first_ns, retry_most_ns;
+    uint64_t retry_first_ns, retry_max_ns;
 };
 
 enum life_call {

@@ -11,7 +11,7 @@
 #include "base/deadline.h"
 
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,
-    unsigned wanted, uint64_t retry_first_ns, uint64_t retry_most_ns,
+    unsigned wanted, uint64_t retry_first_ns, uint64_t retry_max_ns,
     uint64_t seed, uint64_t now)
 {
     v->machine = VOTE_ACQUIRE;
@@ -19,7 +19,7 @@ void vote_acquire(struct vote *v, const struct acquire_terms *terms,
     v->wanted = (unsigned char)wanted;
     v->by_line = v->lined_up = v->handed_over = false;
     v->line = NULL;
-    backoff_init(&v->acquire.backoff, retry_first_ns, retry_most_ns, seed);
+    backoff_init(&v->acquire.backoff, retry_first_ns, retry_max_ns, seed);
     acquire_start(&v->acquire, terms, now);
 }
 

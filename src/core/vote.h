@@ -50,7 +50,7 @@ struct vote {
 
 /* wanted: see there. seed: for jitter; must differ between contenders. */
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,
-    unsigned wanted, uint64_t retry_first_ns, uint64_t retry_most_ns,
+    unsigned wanted, uint64_t retry_first_ns, uint64_t retry_max_ns,
     uint64_t seed, uint64_t now);
 void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     uint64_t now);

@@ -194,9 +194,9 @@ static void update_counts(struct nxl_lock *lock, uint64_t now)
     struct nxl_client *client = lock->client;
     struct renewing *renewing = lock->renewing;
     bool on = r->state != RENEWAL_OFF, busy = renewal_busy(r);
-    client->renewed += (size_t)on - (size_t)renewing->on;
-    client->renewing += (size_t)busy - (size_t)renewing->busy;
-    if (renewing->on && !on && !client->renewed)
+    client->renewed_locks += (size_t)on - (size_t)renewing->on;
+    client->running_renewals += (size_t)busy - (size_t)renewing->busy;
+    if (renewing->on && !on && !client->renewed_locks)
         alarm_unneeded(&client->alarm, now);
     renewing->on = on;
     renewing->busy = busy;

@@ -91,7 +91,7 @@ static void read_record(struct once *once)
     }
     copy_text(&once->record.token, once->token, TOKEN_MAX);
     copy_text(
-        &once->record.fingerprint, once->found_fingerprint, FINGERPRINT_MOST);
+        &once->record.fingerprint, once->found_fingerprint, FINGERPRINT_MAX);
 }
 
 static bool is_answer(int result)

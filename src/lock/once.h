@@ -24,7 +24,7 @@ enum once_work {
 struct once {
     struct once_terms terms; /* of the present call */
     enum once_work work;
-    char fingerprint[FINGERPRINT_MOST + 1];
+    char fingerprint[FINGERPRINT_MAX + 1];
     char *result; /* that is being told, a copy */
     /* What the record's first line was before this handle began its work, if
      * that was in doubt; NULL: it was not, or there was no memory. */
@@ -35,7 +35,7 @@ struct once {
         found;            /* a code, a number, the first line, the result */
     struct record record; /* its first line; with zeros behind the texts */
     char token[TOKEN_MAX + 1];
-    char found_fingerprint[FINGERPRINT_MOST + 1];
+    char found_fingerprint[FINGERPRINT_MAX + 1];
 };
 
 /* Returns what the lock keeps, and allocates it if necessary. NULL: no memory.

@@ -83,7 +83,7 @@ bool once_compose(const struct nxl_lock *lock, int result, struct text *message)
     } else if (result == NXL_MISMATCH && known) {
         add_mismatch(&once->record, message);
     } else if (result == NXL_LOST && call == CALL_TELL) {
-        text_add(message, lost_words(once->terms.verdict));
+        text_add(message, lost_words(once->terms.reported));
     } else if (result == NXL_BUSY && call == CALL_FORGET) {
         text_add(message, "the work is in progress, or the lock is kept for "
                           "its minimum hold; try again when that is over");

@@ -54,7 +54,7 @@ static void line_up(struct nxl_lock *lock, uint64_t now)
     struct node *n = node_of_lock(lock);
     struct waiting *w = lock->name.waiting;
     struct text why;
-    if (!has_line(n, now, &why) || lock->name.key.len > CHANNEL_KEY_MOST)
+    if (!has_line(n, now, &why) || lock->name.key.len > CHANNEL_KEY_MAX)
         return;
     if (!w->channel)
         w->channel = subscriber_open(&n->subscriber, lock->name.key);

@@ -48,8 +48,8 @@ bool companion_of(
  * the key, in which blanks, control bytes and '%' are written as %XX. So
  * whoever may publish for one name cannot do so for another. Writes it to out
  * and returns its length. */
-#define CHANNEL_KEY_MOST 512 /* a longer key has no channel */
-#define CHANNEL_MOST (4 + 36 + 1 + 3 * CHANNEL_KEY_MOST)
+#define CHANNEL_KEY_MAX 512 /* a longer key has no channel */
+#define CHANNEL_MAX (4 + 36 + 1 + 3 * CHANNEL_KEY_MAX)
 size_t channel_name(char *out, const char *client, struct slice key);
 
 #endif

@@ -37,7 +37,7 @@ struct once_terms {
     struct slice fingerprint; /* BEGIN, LOOK; empty: none */
     uint64_t keep_ms;         /* BEGIN; TELL where there is no record */
     /* TELL */
-    enum once_state verdict;
+    enum once_state reported; /* how the work ended */
     int code;
     struct slice result;
     bool result_omitted; /* there is a result, but too long to be kept */
@@ -145,7 +145,7 @@ static inline bool verb_ends_use(const struct verb *verb)
 {
     enum verb_use use = verb_traits[verb->kind].use;
     return use == USE_ENDS ||
-           (use == USE_ENDS_UNLESS_CLEAR && verb->once->verdict != ONCE_CLEAR);
+           (use == USE_ENDS_UNLESS_CLEAR && verb->once->reported != ONCE_CLEAR);
 }
 
 struct outcome {

@@ -40,7 +40,7 @@ static bool note(
     if (!w)
         return true;
     unsigned i = find(w, fd);
-    if (i == POLLER_MOST) {
+    if (i == POLLER_MAX) {
         errno = ENOSPC;
         return false;
     }

@@ -18,7 +18,7 @@
 struct source;
 
 /* More than a client has. */
-#define POLLER_MOST 64
+#define POLLER_MAX 64
 
 /* What is in the set. */
 struct poller_set {
@@ -27,7 +27,7 @@ struct poller_set {
         int fd;
         short events;
         struct source *source;
-    } list[POLLER_MOST];
+    } list[POLLER_MAX];
 };
 
 struct poller {

@@ -110,7 +110,7 @@ static bool hangs(const struct server *s, uint64_t now)
         return false;
     uint64_t patience = earlier(
         ms_to_ns(SERVER_PATIENCE_MS), ms_to_ns(s->to.settings->timeout_ms));
-    return s->conn.dropped >= SERVER_DROPPED_MOST ||
+    return s->conn.dropped >= SERVER_DROPPED_MAX ||
            now >= deadline_after(slots_at(slots, 0)->sent_at, patience);
 }
 

@@ -9,7 +9,7 @@
 #include "net/tls/tls.h"
 
 #define RECONNECT_FIRST (10 * NS_PER_MS)
-#define RECONNECT_MOST (500 * NS_PER_MS)
+#define RECONNECT_MAX (500 * NS_PER_MS)
 
 void server_init(
     struct server *s, const struct target *to, bool sole, uint64_t seed)
@@ -35,7 +35,7 @@ void server_init(
     /* At most half a timeout, so that each call tries to connect, however long
      * the server was down. */
     backoff_init(&s->reconnect, RECONNECT_FIRST,
-        earlier(RECONNECT_MOST, ms_to_ns(set->timeout_ms) / 2), seed);
+        earlier(RECONNECT_MAX, ms_to_ns(set->timeout_ms) / 2), seed);
 }
 
 void server_set_poller(

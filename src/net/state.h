@@ -20,7 +20,7 @@
 #define SERVER_PATIENCE_MS 500
 /* Stop sending at this many in any case. A slot and its cleaner take less than
  * 1 KB, so a server that hangs costs at most 8 MB. */
-#define SERVER_DROPPED_MOST 8192
+#define SERVER_DROPPED_MAX 8192
 /* A connection whose oldest command is unanswered for this long is closed. */
 #define SERVER_STALE_MS 2000
 

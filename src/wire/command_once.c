@@ -39,9 +39,9 @@ static bool once_keys_make(const struct verb *verb, struct once_keys *keys)
 
 /* "-" for none, so that a fingerprint "-" differs from none. */
 static struct slice fingerprint_arg(
-    char (*room)[1 + FINGERPRINT_MOST], struct slice word)
+    char (*room)[1 + FINGERPRINT_MAX], struct slice word)
 {
-    size_t len = word.len < FINGERPRINT_MOST ? word.len : FINGERPRINT_MOST;
+    size_t len = word.len < FINGERPRINT_MAX ? word.len : FINGERPRINT_MAX;
     if (len == 0)
         return slice_of("-");
     (*room)[0] = '=';
@@ -58,7 +58,7 @@ bool command_begin(struct buf *out, const struct verb *verb, const char *how,
                        : terms->retries        ? "retry"
                                                : "halt";
     struct decimal ttl, keep, least;
-    char fingerprint[1 + FINGERPRINT_MOST];
+    char fingerprint[1 + FINGERPRINT_MAX];
     struct once_keys keys;
 
     if (!once_keys_make(verb, &keys))
@@ -74,7 +74,7 @@ bool command_begin(struct buf *out, const struct verb *verb, const char *how,
     return ok;
 }
 
-static const char *once_verdict_word(const struct verb *verb)
+static const char *reported_word(const struct verb *verb)
 {
     static const char *const words[] = {
         [ONCE_DONE] = "done",
@@ -82,25 +82,25 @@ static const char *once_verdict_word(const struct verb *verb)
         [ONCE_DOUBT] = "unsure",
         [ONCE_CLEAR] = "clear",
     };
-    return verb->kind == VERB_UNBEGIN ? "unbegun" : words[verb->once->verdict];
+    return verb->kind == VERB_UNBEGIN ? "unbegun" : words[verb->once->reported];
 }
 
 bool command_tell(struct buf *out, const struct verb *verb, const char *how,
     bool whole, bool keeps_key)
 {
-    static const struct once_terms none = {.verdict = ONCE_FAILED};
+    static const struct once_terms none = {.reported = ONCE_FAILED};
     const struct script *script = &scripts[SCRIPT_TELL];
     bool unbegins = verb->kind == VERB_UNBEGIN;
     const struct once_terms *terms = unbegins ? &none : verb->once;
     struct decimal keep, code, stays;
-    char fingerprint[1 + FINGERPRINT_MOST];
+    char fingerprint[1 + FINGERPRINT_MAX];
     struct once_keys keys;
 
     if (!once_keys_make(verb, &keys))
         return false;
     struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
         whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,
-        keys.record, verb->token, slice_of(once_verdict_word(verb)),
+        keys.record, verb->token, slice_of(reported_word(verb)),
         decimal_signed(&code, terms->code), decimal_of(&keep, terms->keep_ms),
         fingerprint_arg(&fingerprint, terms->fingerprint),
         keeps_key ? slice_of("-1")

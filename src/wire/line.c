@@ -38,7 +38,7 @@ static enum exchange_next line_decide(
 }
 
 /* More cannot be in a sorted set. */
-#define MEMBERS_MOST UINT32_MAX
+#define MEMBERS_MAX UINT32_MAX
 
 static bool line_has_numbers(const struct reply *reply)
 {
@@ -66,7 +66,7 @@ static enum exchange_next line_replied(
         return line_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     if (numbers && reply->count == 3U + verb->test_listener &&
         item[0].integer == 0 && item[1].integer >= -2 && item[2].integer >= 0 &&
-        item[2].integer <= MEMBERS_MOST) {
+        item[2].integer <= MEMBERS_MAX) {
         x->outcome.ahead = (unsigned)item[2].integer;
         x->outcome.no_listener = verb->test_listener && item[3].integer == 0;
         return line_decide(x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));

@@ -9,7 +9,7 @@
 
 bool fingerprint_valid(const char *word)
 {
-    return word_valid(word, FINGERPRINT_MOST);
+    return word_valid(word, FINGERPRINT_MAX);
 }
 
 /* Takes the next word. Empty: there is none, or two blanks follow each other.
@@ -92,8 +92,8 @@ static bool take_fingerprint(struct slice *line, struct slice *fingerprint)
     *fingerprint = (struct slice){NULL, 0};
     if (slice_equal(word, slice_of("-")))
         return true;
-    if (word.len < 2 || word.data[0] != '=' ||
-        word.len - 1 > FINGERPRINT_MOST || !is_printable(word))
+    if (word.len < 2 || word.data[0] != '=' || word.len - 1 > FINGERPRINT_MAX ||
+        !is_printable(word))
         return false;
     *fingerprint = (struct slice){word.data + 1, word.len - 1};
     return true;

@@ -24,7 +24,7 @@
 #include "base/slice.h"
 #include "model/verb.h"
 
-#define FINGERPRINT_MOST 128
+#define FINGERPRINT_MAX 128
 
 struct record {
     enum once_state state;
@@ -37,7 +37,7 @@ struct record {
     int64_t size;             /* of the result; -1: it was not kept */
 };
 
-/* One word of printable ASCII, of at most FINGERPRINT_MOST bytes? */
+/* One word of printable ASCII, of at most FINGERPRINT_MAX bytes? */
 bool fingerprint_valid(const char *word);
 
 /* line: without the newline at its end. */

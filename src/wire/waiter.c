@@ -8,7 +8,7 @@
 #include "model/verb.h"
 
 #define SEEN_WRAP (INT64_C(1) << 22)
-#define SCORE_MOST (INT64_C(1) << 53) /* a double is exact up to this */
+#define SCORE_MAX (INT64_C(1) << 53) /* a double is exact up to this */
 #define MS_PER_S 1000
 #define US_PER_TICK 31250
 
@@ -84,8 +84,8 @@ static bool read_score(struct slice text, int64_t *score)
 
     if (digits.len == 0 || digits_at_begin(digits) != digits.len)
         return false;
-    *score = number_of(digits, SCORE_MOST + 1);
-    if (*score > SCORE_MOST)
+    *score = number_of(digits, SCORE_MAX + 1);
+    if (*score > SCORE_MAX)
         return false;
     *score = negative ? -*score : *score;
     return true;

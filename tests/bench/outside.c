@@ -23,7 +23,7 @@
 #include <nxlock.h>
 
 #define NAME "shared"
-#define LINE_MOST 1000
+#define LINE_LEN_MAX 1000
 #define LIST 8
 #define LOOK_MS 4 /* at most, between two looks */
 #define WARM_NS 1500000000u
@@ -287,7 +287,8 @@ static void begin_others(unsigned shells, unsigned those)
 static int measure(
     unsigned waiters, unsigned shells, const struct company *beside)
 {
-    size_t size = sizeof(struct wait_shared) + LINE_MOST * sizeof(struct seat);
+    size_t size =
+        sizeof(struct wait_shared) + LINE_LEN_MAX * sizeof(struct seat);
     struct wait_shared *shared = mmap(
         NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct tally *t = run.tally;
@@ -357,7 +358,7 @@ static int set(int option, const char *value)
 {
     switch (option) {
     case 'l':
-        return list(value, run.line, LINE_MOST);
+        return list(value, run.line, LINE_LEN_MAX);
     case 's':
         return list(value, run.shells, WAIT_MAX_PROCESSES - OUTSIDERS - 2);
     case 'n':
@@ -424,8 +425,8 @@ static int measure_all(void)
 
 int main(int argc, char **argv)
 {
-    list("2,20,200", run.line, LINE_MOST);
-    list("4", run.shells, LINE_MOST);
+    list("2,20,200", run.line, LINE_LEN_MAX);
+    list("4", run.shells, LINE_LEN_MAX);
     if (parse(argc, argv)) {
         fputs("Try 'nxlock-bench-outside --help'.\n", stderr);
         return 2;

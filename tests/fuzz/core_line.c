@@ -13,7 +13,7 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/steps.h"
 
-#define REST_MOST (3 * NS_PER_S) /* a beat, or a delay after a fault */
+#define REST_MAX (3 * NS_PER_S) /* a beat, or a delay after a fault */
 
 /* What is known of a token. */
 struct token {
@@ -97,7 +97,7 @@ static void check_waiting(const struct game *g)
     uint64_t wake = line_wake(l);
     CHECK(g->out == l->in_flight && g->token.stands == l->in_line);
     CHECK(wake == NEVER || wake <= l->terms.end);
-    CHECK(g->out || wake <= deadline_after(l->now, REST_MOST));
+    CHECK(g->out || wake <= deadline_after(l->now, REST_MAX));
     /* It would not be told, but passed over. */
     CHECK(!g->token.stands || !l->by_message ||
           g->messages.state != MESSAGES_NONE);

@@ -38,7 +38,7 @@ static void ask(struct asked *a, enum verb_kind kind)
     memset(a, 0, sizeof(*a));
     a->terms = (struct once_terms){.fingerprint = slice_of("f"),
         .keep_ms = 700000,
-        .verdict = ONCE_DONE,
+        .reported = ONCE_DONE,
         .result = slice_of("it"),
         .line = slice_of("seen")};
     a->verb = (struct verb){.kind = kind,

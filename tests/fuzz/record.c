@@ -41,7 +41,7 @@ static bool is_fingerprint(const char *word)
     size_t len = strlen(word);
 
     return strcmp(word, "-") == 0 ||
-           (word[0] == '=' && len > 1 && len <= FINGERPRINT_MOST + 1);
+           (word[0] == '=' && len > 1 && len <= FINGERPRINT_MAX + 1);
 }
 
 static bool is_record(char *const word[WORDS])

@@ -40,10 +40,10 @@
 #include "fuzz/tls_peer.h"
 #include "config/url.h"
 
-#define HELD_MOST 65536 /* bytes encrypted and not sent */
-#define SEND_MOST 32256 /* bytes that one send counts: two records */
-#define ROUNDS 2000     /* until everything has arrived */
-#define SCRIPT_MOST 1000
+#define HELD_MAX 65536 /* bytes encrypted and not sent */
+#define SEND_MAX 32256 /* bytes that one send counts: two records */
+#define ROUNDS 2000    /* until everything has arrived */
+#define SCRIPT_MAX 1000
 
 struct play {
     struct tls_peer peer;
@@ -133,7 +133,7 @@ static void check_held(const struct play *p)
     const struct session *s = p->t.own;
     size_t held = buf_len(&s->ciphertext.out);
 
-    CHECK(held <= HELD_MOST);
+    CHECK(held <= HELD_MAX);
     CHECK(s->broken || is_over(p) || p->t.wants_write == (held > 0));
 }
 
@@ -266,7 +266,7 @@ static void client_sends(struct play *p, size_t n)
     for (size_t i = 0; i < n; i++)
         bytes[i] = client_says(p->sent + i);
     ssize_t done = transport_send(&p->t, n ? bytes : NULL, n);
-    CHECK(done <= (ssize_t)n && done <= SEND_MOST);
+    CHECK(done <= (ssize_t)n && done <= SEND_MAX);
     CHECK(done != 0 || n == 0 || p->t.wants_write || p->t.wants_read);
     if (done > 0)
         p->sent += (size_t)done;
@@ -444,7 +444,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     p.to = target_of(&p.of);
     connect_to(&p, PEER_GOOD);
     size -= 3;
-    play_all(&p, data + 3, size < SCRIPT_MOST ? size : SCRIPT_MOST);
+    play_all(&p, data + 3, size < SCRIPT_MAX ? size : SCRIPT_MAX);
     settle(&p);
     fuzz_count(p.ready && !p.ended && !p.lost);
     hang_up(&p);

@@ -20,7 +20,7 @@
 
 #define DAY_S 86400L
 #define SMALL 512
-#define UPDATES_MOST 4096 /* of a connection: they take long */
+#define UPDATES_MAX 4096 /* of a connection: they take long */
 
 /* ------------------------------------------------------------ certificates */
 
@@ -220,7 +220,7 @@ void peer_update_keys(struct tls_peer *p, size_t times, bool both)
     int kind = both ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED;
 
     for (; times > 0 && is_able(p, TLS1_3_VERSION); times--) {
-        if (p->updates++ >= UPDATES_MOST)
+        if (p->updates++ >= UPDATES_MAX)
             return;
         ERR_clear_error();
         if (SSL_key_update(p->ssl, kind) == 1)

@@ -15,7 +15,7 @@
 
 #include "fuzz/fuzz.h"
 
-#define URL_LONGEST 8192
+#define URL_MAX 8192
 #define NAME_BYTES                                                             \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
@@ -144,7 +144,7 @@ static void write_url(FILE *out, const struct endpoint *e)
  * is the name that people are shown, as far as it is a URL. */
 static void check_again(const struct endpoint *e)
 {
-    char text[4 * URL_LONGEST] = "";
+    char text[4 * URL_MAX] = "";
     FILE *out = fmemopen(text, sizeof(text), "w");
     struct endpoint again;
     struct text error;
@@ -152,7 +152,7 @@ static void check_again(const struct endpoint *e)
     CHECK(out != NULL);
     write_url(out, e);
     CHECK(fclose(out) == 0);
-    if (strlen(text) <= URL_LONGEST) {
+    if (strlen(text) <= URL_MAX) {
         CHECK(parse(&again, text, &error) == NXL_OK);
         check_same(e, &again);
         CHECK(fuzz_same(
@@ -354,7 +354,7 @@ static void check_list(const char *url, int result)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     size_t len;
-    char *all = fuzz_expand(data, size, 2 * URL_LONGEST, &len);
+    char *all = fuzz_expand(data, size, 2 * URL_MAX, &len);
     struct endpoint e;
     struct text error;
 
@@ -364,7 +364,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int result = parse(&e, url, &error);
     CHECK(result == NXL_OK || result == NXL_E_URL);
     if (result == NXL_OK) {
-        CHECK(len > 0 && len <= URL_LONGEST);
+        CHECK(len > 0 && len <= URL_MAX);
         check_endpoint(&e);
         check_again(&e);
     } else {

@@ -8,7 +8,7 @@
 #ifndef NXLOCK_TESTS_CREDENTIALS_RIG_H
 #define NXLOCK_TESTS_CREDENTIALS_RIG_H
 
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "live/quorum_rig.h"
 
 #include <fcntl.h>

@@ -53,7 +53,7 @@ struct cell {
 };
 
 /* Clients of the other programs, by number of servers. */
-static nxl_client *others[QUORUM_MOST], *thirds[QUORUM_MOST];
+static nxl_client *others[QUORUM_MAX], *thirds[QUORUM_MAX];
 
 /* The event of its grant is not taken. */
 static inline bool untaken(const struct cell *c)

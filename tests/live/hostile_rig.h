@@ -17,7 +17,7 @@
 #include "support/certs.h"
 #include "support/redis_tls.h"
 
-#define VISITS_MOST 64
+#define VISITS_MAX 64
 #define PASSWORD "correct-horse"
 
 struct hostile;
@@ -40,7 +40,7 @@ struct hostile {
     pthread_mutex_t mutex; /* for what follows */
     bool stopping;
     unsigned visits, refused;
-    struct visit visit[VISITS_MOST];
+    struct visit visit[VISITS_MAX];
     char heard[1 << 16]; /* as text */
     size_t heard_len;
 };
@@ -193,7 +193,7 @@ static inline void *hostile_run(void *argument)
     int fd;
     while ((fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         pthread_mutex_lock(&h->mutex);
-        if (h->stopping || h->visits == VISITS_MOST) {
+        if (h->stopping || h->visits == VISITS_MAX) {
             h->refused++;
             close(fd);
         } else {

@@ -8,15 +8,15 @@
 #ifndef NXLOCK_TESTS_LIVE_MEMORY_RIG_H
 #define NXLOCK_TESTS_LIVE_MEMORY_RIG_H
 
-#ifndef QUORUM_MOST
-#define QUORUM_MOST 3
+#ifndef QUORUM_MAX
+#define QUORUM_MAX 3
 #endif
 #include "live/quorum_rig.h"
 #include "live/renew_rig.h"
 
 #include "support/alloc.h"
 
-#define PLACES_MOST 500
+#define PLACES_MAX 500
 
 enum { LEASE_MS = 30000 };
 
@@ -26,7 +26,7 @@ static bool failed; /* one of them did */
 
 static inline void fail_at(unsigned n)
 {
-    assert_true(n < PLACES_MOST); /* it does end some time */
+    assert_true(n < PLACES_MAX); /* it does end some time */
     if (for_good)
         alloc_fail_from(n);
     else

@@ -31,7 +31,7 @@ static inline struct outcome case_send(enum verb_kind kind, const char *token)
 static inline struct outcome case_tell(
     const char *token, enum once_state verdict, struct slice result)
 {
-    case_terms = (struct once_terms){.verdict = verdict, .result = result};
+    case_terms = (struct once_terms){.reported = verdict, .result = result};
     return case_send(VERB_TELL, token);
 }
 
@@ -39,7 +39,7 @@ static inline void case_clean(void)
 {
     redis_run(&server, "FLUSHALL", NULL);
     case_terms =
-        (struct once_terms){.verdict = ONCE_DONE, .keep_ms = ONCE_KEEP_MS};
+        (struct once_terms){.reported = ONCE_DONE, .keep_ms = ONCE_KEEP_MS};
 }
 
 /* A record by B, as the table writes it. */

@@ -319,7 +319,7 @@ static inline struct outcome cell_call(const struct cell *c)
         .result = slice_of(NEW_RESULT),
         .line = slice_of(line)};
     if (verb.kind == VERB_TELL)
-        terms.verdict = told[c->call - CALL_SAY_DONE];
+        terms.reported = told[c->call - CALL_SAY_DONE];
     if (verb.kind == VERB_BEGIN || verb.kind == VERB_LOOK)
         verb.ttl_ms = ONCE_TTL_MS;
     if (cell_around)

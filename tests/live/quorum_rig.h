@@ -11,20 +11,20 @@
 #include "live/live_rig.h"
 #include "support/proxy.h"
 
-#ifndef QUORUM_MOST
-#define QUORUM_MOST 7
+#ifndef QUORUM_MAX
+#define QUORUM_MAX 7
 #endif
 #define URLS_ROOM (16 * (LOCAL_PATH + 128))
 #define NO_GUARD "guard_restarts=off"
 
-static struct redis servers[QUORUM_MOST];
-static struct proxy *proxies[QUORUM_MOST];
+static struct redis servers[QUORUM_MAX];
+static struct proxy *proxies[QUORUM_MAX];
 
 /* What the present group runs on. */
 static struct {
     size_t servers;
     bool tcp; /* to the first one; the transports take turns */
-} on = {.servers = QUORUM_MOST};
+} on = {.servers = QUORUM_MAX};
 
 static inline int quorum_start(void **state)
 {

@@ -33,7 +33,7 @@ static inline void close_it(void)
 
 static inline const char *channel(void)
 {
-    static char name[CHANNEL_MOST + 1];
+    static char name[CHANNEL_MAX + 1];
     if (!listening.channel)
         return "-";
     snprintf(name, sizeof(name), "%.*s", (int)listening.channel->name.len,

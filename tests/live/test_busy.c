@@ -4,7 +4,7 @@
  * before, but then it may have become the caller's own. And what it ends with
  * when no answer is missing.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "live/in_line_rig.h"
 
 #define NAME "busy"

@@ -5,7 +5,7 @@
  * all works, but not for a name whose keys would be in several slots; and no
  * other server is asked about slots. Through both APIs.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "support/test.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@
 
 enum { TTL_MS = 30000 };
 
-static unsigned buses[QUORUM_MOST];
+static unsigned buses[QUORUM_MAX];
 
 static const char no_cluster[] = "cluster-enabled no";
 

@@ -4,7 +4,7 @@
  * byte, no hang, no harm to the parent, which goes on as if nothing happened.
  * With one server and with three, whatever state each connection is in.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "live/quorum_rig.h"
 
 #include "live/fork_rig.h"

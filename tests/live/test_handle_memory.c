@@ -9,12 +9,7 @@
 
 #include "support/alloc.h"
 
-enum {
-    HANDLES = 100,
-    PLAIN_MOST = 2048,
-    RENEWED_MOST = 3072,
-    ONCE_MOST = 4096
-};
+enum { HANDLES = 100, PLAIN_MAX = 2048, RENEWED_MAX = 3072, ONCE_MAX = 4096 };
 
 struct use {
     const char *words;
@@ -68,18 +63,17 @@ static void assert_size(const struct use *use)
 
 static void a_plain_lock(void **state)
 {
-    assert_size(&(struct use){"", .most = PLAIN_MOST});
+    assert_size(&(struct use){"", .most = PLAIN_MAX});
 }
 
 static void a_renewed_lock(void **state)
 {
-    assert_size(
-        &(struct use){", renewed", .renew = true, .most = RENEWED_MOST});
+    assert_size(&(struct use){", renewed", .renew = true, .most = RENEWED_MAX});
 }
 
 static void a_lock_of_work(void **state)
 {
-    assert_size(&(struct use){", once", .once = true, .most = ONCE_MOST});
+    assert_size(&(struct use){", once", .once = true, .most = ONCE_MAX});
 }
 
 static int memory_setup(void **state)

@@ -5,7 +5,7 @@
  * forgotten when nothing is in progress; an interrupt ends exactly one
  * acquire, the one in progress or the next one.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "api/private.h"
 #include "support/test.h"
 

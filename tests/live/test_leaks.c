@@ -4,7 +4,7 @@
  * with every kind of trouble in between: neither a descriptor nor memory
  * stays, nor a key. Also run under valgrind, with fewer cycles.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "live/quorum_rig.h"
 
 #include "live/leaks_rig.h"

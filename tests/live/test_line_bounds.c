@@ -10,7 +10,7 @@
 
 #include "support/proxy.h"
 
-enum { CROWDS = 10, CROWD_MOST = 20, TTL_MS = 1000, BEAT_MS = 100 };
+enum { CROWDS = 10, CROWD_MAX = 20, TTL_MS = 1000, BEAT_MS = 100 };
 enum { LEASE_MS = TTL_MS + BEAT_MS, LOOK_MS = 100 };
 /* The first holder's: until all others are in line. */
 enum { HELD_MS = 60000 };
@@ -178,7 +178,7 @@ static void test_network_falls_silent(void **state)
 static void test_many_are_killed(void **state)
 {
     hold();
-    gather(server.unix_url, CROWDS, CROWD_MOST);
+    gather(server.unix_url, CROWDS, CROWD_MAX);
     line_up_behind();
     await_dead();
     assert_eventually(server_number(&server, "stats", "pubsub_channels") == 1);

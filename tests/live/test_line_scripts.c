@@ -362,7 +362,7 @@ static void a_channel_is_of_one_name(void **state)
         {"{a}b", "nxl:" CLIENT ":{a}b"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char room[CHANNEL_MOST];
+        char room[CHANNEL_MAX];
         struct slice name = {
             room, channel_name(room, CLIENT, slice_of(rows[i].key))};
         assert_true(slice_equal(name, slice_of(rows[i].channel)));

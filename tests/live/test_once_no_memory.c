@@ -5,7 +5,7 @@
  * manages without, a begin that fails leaves nothing in progress, and a verdict
  * that fails can be said again.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "live/memory_rig.h"
 
 #include "live/once_rig.h"

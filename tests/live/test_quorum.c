@@ -33,7 +33,7 @@ static void excludes(size_t count)
 
 static void test_every_n(void **state)
 {
-    for (size_t count = 1; count <= QUORUM_MOST; count++)
+    for (size_t count = 1; count <= QUORUM_MAX; count++)
         excludes(count);
 }
 

@@ -20,7 +20,7 @@ typedef void breaker(struct redis *);
 static void mend(void)
 {
     quorum_mend(NULL);
-    assert_eventually(keys_at(QUORUM_MOST, "k") == 0);
+    assert_eventually(keys_at(QUORUM_MAX, "k") == 0);
 }
 
 static void cycles(nxl_lock *lock, int count)

@@ -5,7 +5,7 @@
  * no call gives up without having tried. With one server and with three,
  * through both APIs.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "support/test.h"
 
 #include <pthread.h>

@@ -5,7 +5,7 @@
  * majority is enough to renew and to say that it is lost, a loss is told once,
  * in time and with its reason, and a lock that was lost does not come back.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "live/api_rig.h"
 #include "live/renew_rig.h"
 

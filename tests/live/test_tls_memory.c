@@ -12,7 +12,7 @@
 #include "support/redis_tls.h"
 
 enum { STEP = 61, STEP_FULL = 1, WAIT_MS = 200, TIMEOUT_MS = 500 };
-#define PLACES_MOST 100000
+#define PLACES_MAX 100000
 #define ROUNDS 4
 
 static unsigned step_size(void)
@@ -48,7 +48,7 @@ static int use_openssl(void **state)
 
 static void fail_places(unsigned n, bool for_good)
 {
-    assert_true(n < PLACES_MOST);
+    assert_true(n < PLACES_MAX);
     if (for_good)
         alloc_fail_from(n);
     else

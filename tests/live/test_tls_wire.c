@@ -4,7 +4,7 @@
  * no address, commands that are cancelled while a record waits for room, and
  * the refusal of a client certificate, whoever finds it.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "live/quorum_rig.h"
 
 #include <netinet/in.h>

@@ -4,7 +4,7 @@
  * request was not answered, not only what the attempts after it met. And what
  * is not sent, so that it does not become unknown.
  */
-#define QUORUM_MOST 3
+#define QUORUM_MAX 3
 #include "live/api_rig.h"
 
 #define KEY "unknown"

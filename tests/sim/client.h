@@ -20,8 +20,8 @@
 
 #define PROCESSES_MAX 5
 #define WORKERS_MAX 3
-#define RETRY_MOST (160 * MS) /* between two rounds of an acquire */
-#define LINE_RETRY_MOST                                                        \
+#define RETRY_MAX (160 * MS) /* between two rounds of an acquire */
+#define LINE_RETRY_MAX                                                         \
     (500 * MS) /* after a fault in line, see core/line.c                       \
                 */
 

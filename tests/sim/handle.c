@@ -186,7 +186,7 @@ static struct life_terms terms_of(const struct world *w, const struct worker *k)
         .max_hold_ns = NEVER,
         .timeout_ns = s->timeout_ns,
         .retry_first_ns = RETRY_FIRST,
-        .retry_most_ns = RETRY_MOST,
+        .retry_max_ns = RETRY_MAX,
         .fenced = s->fences,
     };
 }

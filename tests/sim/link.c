@@ -17,7 +17,7 @@
 #define DROPPED_FEW 8
 #define DROPPED_PATIENCE (500 * MS)
 #define RECONNECT_FIRST (10 * MS)
-#define RECONNECT_MOST (500 * MS)
+#define RECONNECT_MAX (500 * MS)
 
 static struct model_server *server_of(struct world *w, const struct link *l)
 {
@@ -41,7 +41,7 @@ void link_start(struct world *w, struct process *p, unsigned server)
     list_init(&l->cleaners);
     list_init(&l->slots);
     backoff_init(&l->reconnect, RECONNECT_FIRST,
-        earlier(RECONNECT_MOST, w->setting.timeout_ns / 2), roll(w, NEVER));
+        earlier(RECONNECT_MAX, w->setting.timeout_ns / 2), roll(w, NEVER));
     alarm_init(w, &l->alarm, link_rings);
 }
 

@@ -24,7 +24,7 @@ void progress_granted(struct world *w, unsigned name)
 static uint64_t bound_of(const struct world *w, unsigned name)
 {
     const struct setting *s = &w->setting;
-    uint64_t delay = s->in_line ? LINE_RETRY_MOST : RETRY_MOST;
+    uint64_t delay = s->in_line ? LINE_RETRY_MAX : RETRY_MAX;
     uint64_t turn = delay + 4 * s->travel_ns;
     if (w->options.servers == 1)
         return 2 * turn;

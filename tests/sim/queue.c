@@ -77,13 +77,13 @@ static bool is_of(const struct place *p, const struct message *m)
            p->lease_ms == m->ttl_ms && p->window == m->window;
 }
 
-/* QUEUE_MOST: it is not there. */
+/* QUEUE_MAX: it is not there. */
 static unsigned place_of(const struct queue *q, const struct message *m)
 {
     for (unsigned i = 0; i < q->count; i++)
         if (is_of(&q->place[i], m))
             return i;
-    return QUEUE_MOST;
+    return QUEUE_MAX;
 }
 
 static int64_t tick_of(const struct world *w, struct model_server *s)
@@ -230,7 +230,7 @@ bool queue_leave(
 {
     struct queue *q = queue_of(w, s, m->name);
     unsigned i = place_of(q, m);
-    if (i == QUEUE_MOST)
+    if (i == QUEUE_MAX)
         return false;
     take_out(q, i);
     if (q->count == 0)
@@ -268,20 +268,20 @@ static void drop_some_dead(const struct world *w, struct model_server *s,
             take_out(q, i - 1);
 }
 
-/* How many are ahead of it in line, or behind whom it joins; QUEUE_MOST: it is
+/* How many are ahead of it in line, or behind whom it joins; QUEUE_MAX: it is
  * not in line, and must not join. */
 static unsigned line_up(
     const struct world *w, struct model_server *s, const struct message *m)
 {
     struct queue *q = queue_of(w, s, m->name);
     unsigned i = place_of(q, m), ahead = i;
-    if (i == QUEUE_MOST && m->kind != MESSAGE_JOIN)
-        return QUEUE_MOST;
-    if (i == QUEUE_MOST) {
+    if (i == QUEUE_MAX && m->kind != MESSAGE_JOIN)
+        return QUEUE_MAX;
+    if (i == QUEUE_MAX) {
         ahead = q->count;
         unsigned ticket = q->count ? q->place[q->count - 1].ticket + 1 : 1;
         drop_some_dead(w, s, q, ticket);
-        if (q->count == QUEUE_MOST)
+        if (q->count == QUEUE_MAX)
             abort(); /* so many do not wait in any world */
         i = q->count++;
         q->place[i] = (struct place){.token = m->token,
@@ -347,7 +347,7 @@ static bool looks_back(struct world *w, struct model_server *s,
 {
     bool alone = before->count == 0;
     const struct place *last = &before->place[alone ? 0 : before->count - 1];
-    if (left == LEFT_UNKNOWN || place_of(before, m) != QUEUE_MOST)
+    if (left == LEFT_UNKNOWN || place_of(before, m) != QUEUE_MAX)
         return false;
     if (!alone &&
         (is_dead(last, tick_of(w, s)) || !may_listen(w, s, last->channel)))
@@ -367,7 +367,7 @@ void queue_wait(struct world *w, struct model_server *s, struct message *m)
     struct queue before = *queue_of(w, s, m->name);
     m->outcome.kind = OUTCOME_NOT_MINE;
     unsigned ahead = line_up(w, s, m);
-    if (ahead == QUEUE_MOST)
+    if (ahead == QUEUE_MAX)
         return;
     m->outcome.kind = OUTCOME_BUSY;
     if (!looks_back(w, s, m, left, &before))

@@ -16,7 +16,7 @@ struct message;
 struct model_server;
 struct world;
 
-#define QUEUE_MOST 64
+#define QUEUE_MAX 64
 #define QUEUE_LASTS_MS 15000 /* after the last JOIN or STAY */
 
 #define GAP_MS 100
@@ -33,7 +33,7 @@ struct place {
 };
 
 struct queue {
-    struct place place[QUEUE_MOST]; /* by tickets */
+    struct place place[QUEUE_MAX]; /* by tickets */
     unsigned count;
     /* When the line and the mark "somebody waits" expire, by the server's
      * clock. marked_until_ms 0: there is no mark. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Then it is small enough: after so many steps of worlds. */
-#define STEPS_MOST UINT64_C(4000000)
+#define STEPS_MAX UINT64_C(4000000)
 
 static const char *past_digits(const char *text)
 {
@@ -70,7 +70,7 @@ bool shrink(struct options *options, struct events *kept)
     for (size_t piece = kept->count; any || piece > 1;) {
         piece = piece > 1 ? piece / 2 : 1;
         any = false;
-        for (size_t at = 0; at < kept->count && steps < STEPS_MOST;) {
+        for (size_t at = 0; at < kept->count && steps < STEPS_MAX;) {
             if (breaks_without(&trial, &report, kept, at, piece, &steps))
                 any = true;
             else

@@ -11,7 +11,7 @@
 #include "sim/world.h"
 
 #define RECONNECT_FIRST (10 * MS)
-#define RECONNECT_MOST (500 * MS)
+#define RECONNECT_MAX (500 * MS)
 #define REFUSED_FOR (1000 * MS)
 
 static bool is_wanted(const struct world *w, const struct process *p)
@@ -185,7 +185,7 @@ void subscription_start(struct world *w, struct process *p)
     struct subscription *u = &p->subscription;
     *u = (struct subscription){.messages.state = MESSAGES_COMING};
     alarm_init(w, &u->alarm, rings);
-    backoff_init(&u->reconnect, RECONNECT_FIRST, RECONNECT_MOST,
+    backoff_init(&u->reconnect, RECONNECT_FIRST, RECONNECT_MAX,
         w->options.seed + p->index);
 }
 

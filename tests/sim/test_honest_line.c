@@ -222,7 +222,7 @@ static void join_later(unsigned name, uint64_t channel)
     struct message m = {.token = LATER + 1 + draw(1000), .channel = channel};
     char token[80], text[80], member[200];
     unsigned count = queue_length(&world, model, name);
-    if (count == 0 || count == QUEUE_MOST - TOKENS)
+    if (count == 0 || count == QUEUE_MAX - TOKENS)
         return;
     struct place p = {.token = m.token,
         .channel = channel,

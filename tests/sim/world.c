@@ -10,7 +10,7 @@
 
 #define BEGINNING (UINT64_C(1000) * MS)
 #define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
-#define TURNS_MOST 100000                  /* without time passing */
+#define TURNS_MAX 100000                   /* without time passing */
 #define AFTER_ALL (1000 * MS)
 
 /* --------------------------------------------------------- time and chance */
@@ -80,7 +80,7 @@ static bool step(struct world *w, uint64_t end)
     if (at > end)
         return false;
     w->turns = at > w->now ? 0 : w->turns + 1;
-    if (w->turns == TURNS_MOST)
+    if (w->turns == TURNS_MAX)
         checker_stands_still(w);
     w->now = later(w->now, at);
     if (!w->stopping)

@@ -200,7 +200,7 @@ static inline void begin(const struct scene *s)
         .max_hold_ns = NEVER,
         .timeout_ns = 2 * NS_PER_S,
         .retry_first_ns = 10 * MS,
-        .retry_most_ns = 100 * MS,
+        .retry_max_ns = 100 * MS,
         .fenced = s->fenced,
         .renewed = s->renewed};
     now = T0;

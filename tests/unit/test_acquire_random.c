@@ -12,8 +12,8 @@
 
 #define HISTORIES 100000
 #define CLIENTS 3
-#define SERVERS_MOST 5
-#define EVENTS_MOST 512
+#define SERVERS_MAX 5
+#define EVENTS_MAX 512
 #define SLOW (150 * MS)
 
 enum event_kind {
@@ -55,8 +55,8 @@ struct client {
     unsigned round;
     uint64_t token;
     uint64_t held_until; /* 0: holds nothing */
-    struct fate fate[SERVERS_MOST];
-    uint64_t order[SERVERS_MOST]; /* nothing overtakes on a connection */
+    struct fate fate[SERVERS_MAX];
+    uint64_t order[SERVERS_MAX]; /* nothing overtakes on a connection */
 };
 
 struct world {
@@ -65,9 +65,9 @@ struct world {
     unsigned servers;
     uint32_t ttl_ms;
     uint64_t budget;
-    struct key key[SERVERS_MOST];
+    struct key key[SERVERS_MAX];
     struct client client[CLIENTS];
-    struct event event[EVENTS_MOST];
+    struct event event[EVENTS_MAX];
     unsigned events;
     unsigned *seen; /* how often each verdict was reached */
 };
@@ -86,7 +86,7 @@ static uint64_t roll(struct world *w, uint64_t limit)
 
 static void put(struct world *w, struct event event)
 {
-    must(w, w->events < EVENTS_MOST);
+    must(w, w->events < EVENTS_MAX);
     w->event[w->events++] = event;
 }
 
@@ -375,7 +375,7 @@ static void run_history(uint64_t seed, unsigned *seen)
 {
     struct world w = {.seed = seed, .now = T0, .seen = seen};
     backoff_init(&w.dice, 1, 1, seed);
-    w.servers = 1 + (unsigned)roll(&w, SERVERS_MOST);
+    w.servers = 1 + (unsigned)roll(&w, SERVERS_MAX);
     w.ttl_ms = 20 + (uint32_t)roll(&w, 400);
     w.budget = (5 + roll(&w, 60)) * MS;
     for (unsigned i = 0; i < CLIENTS; i++)

@@ -212,7 +212,7 @@ static void guard_of(const char *url, int64_t option, bool expected)
     nxl_client *client;
     options.guard_restarts = option;
     assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
-    assert_int_equal(client->guard, expected);
+    assert_int_equal(client->guards_restarts, expected);
     nxl_client_free(client);
 }
 

@@ -219,7 +219,7 @@ static void play(const struct scene *s)
         .max_hold_ns = s->max_hold_ms ? s->max_hold_ms * MS : NEVER,
         .timeout_ns = 2000 * MS,
         .retry_first_ns = 10 * MS,
-        .retry_most_ns = 100 * MS,
+        .retry_max_ns = 100 * MS,
         .fenced = s->fenced,
         .renewed = s->renewed};
     now = T0;

@@ -218,7 +218,7 @@ static unsigned play(const struct scene *s)
         .max_hold_ns = NEVER,
         .timeout_ns = 2000 * MS,
         .retry_first_ns = 10 * MS,
-        .retry_most_ns = 100 * MS};
+        .retry_max_ns = 100 * MS};
     now = T0;
     queues = s->queues;
     no_token = s->no_token;

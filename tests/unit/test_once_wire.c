@@ -35,7 +35,7 @@ static void begin_once(enum verb_kind kind)
     dialect.max_ttl_ms = 60000;
     terms = (struct once_terms){.fingerprint = slice_of("f"),
         .keep_ms = 700000,
-        .verdict = ONCE_DONE,
+        .reported = ONCE_DONE,
         .code = -3,
         .result = slice_of("it"),
         .line = slice_of("seen")};
@@ -122,7 +122,7 @@ static void what_is_told(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         begin_once(VERB_TELL);
-        terms.verdict = rows[i].verdict;
+        terms.reported = rows[i].verdict;
         play(rows[i].sent, NULL);
     }
     begin_once(VERB_TELL);

@@ -63,7 +63,7 @@ static void defaults(void **state)
         assert_int_equal(set.name.len, 3);
         assert_int_equal(set.prefix.len, 0);
         assert_true(set.retry_first_ns == 10 * NS_PER_MS);
-        assert_true(set.retry_most_ns == 250 * NS_PER_MS);
+        assert_true(set.retry_max_ns == 250 * NS_PER_MS);
     }
 }
 
@@ -190,7 +190,7 @@ static void retry_delays(void **state)
         }
         assert_true(accepts(&options));
         assert_true(set.retry_first_ns == rows[i].first * NS_PER_MS);
-        assert_true(set.retry_most_ns == rows[i].most * NS_PER_MS);
+        assert_true(set.retry_max_ns == rows[i].most * NS_PER_MS);
     }
 }
 

@@ -68,7 +68,7 @@ static void check_broken(
     text_add(&said, reader_error(reader));
     assert_null(strchr(said.data, '"')); /* hiredis quotes a byte there */
     text_add(&said, ", in: ");
-    text_add_foreign_most(&said, reader_head(reader), 32);
+    text_add_foreign_max(&said, reader_head(reader), 32);
     assert_contains(said.data, words);
     assert_contains(said.data, more);
     assert_false(reader_feed(reader, "+OK\r\n", 5)); /* and stays so */

@@ -186,15 +186,15 @@ static void malformed(void **state)
 
 static void a_fingerprint_has_a_limit(void **state)
 {
-    char word[FINGERPRINT_MOST + 3] = "=", line[512];
+    char word[FINGERPRINT_MAX + 3] = "=", line[512];
     struct record r;
 
     (void)state;
-    memset(word + 1, 'f', FINGERPRINT_MOST);
+    memset(word + 1, 'f', FINGERPRINT_MAX);
     with_word(line, sizeof(line), 12, word);
     assert_true(parses(line, &r));
-    assert_int_equal(r.fingerprint.len, FINGERPRINT_MOST);
-    word[FINGERPRINT_MOST + 1] = 'f';
+    assert_int_equal(r.fingerprint.len, FINGERPRINT_MAX);
+    word[FINGERPRINT_MAX + 1] = 'f';
     with_word(line, sizeof(line), 12, word);
     assert_false(parses(line, &r));
 }

@@ -50,9 +50,9 @@ static void they_keep_their_order(void **state)
 static void too_much_is_nothing(void **state)
 {
     (void)state;
-    static char bytes[REPLY_VALUES_MOST];
+    static char bytes[REPLY_VALUES_MAX];
     reply_values_add(&leaves, slice_of("one"));
-    reply_values_add(&leaves, (struct slice){bytes, REPLY_VALUES_MOST});
+    reply_values_add(&leaves, (struct slice){bytes, REPLY_VALUES_MAX});
     assert_true(leaves.full);
     assert_int_equal(leaves.count, 0);
     reply_values_add(&leaves, slice_of("two"));
@@ -62,7 +62,7 @@ static void too_much_is_nothing(void **state)
     size_t added = 0;
     for (; !leaves.full; added++) {
         reply_values_add_nil(&leaves); /* which take room, too */
-        assert_true(added < REPLY_VALUES_MOST / 8);
+        assert_true(added < REPLY_VALUES_MAX / 8);
     }
     assert_true(added > 10000);
     assert_int_equal(leaves.count, 0);

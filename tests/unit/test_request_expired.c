@@ -132,7 +132,7 @@ static void its_cleanup_waits_for_room(void **state)
 static void what_is_told_waits_for_room(void **state)
 {
     static const char left_alone[] = "$2\r\n-1\r\n";
-    static struct once_terms terms = {.verdict = ONCE_DONE};
+    static struct once_terms terms = {.reported = ONCE_DONE};
     struct reply_values leaves = {0};
     (void)state;
     rig_up();

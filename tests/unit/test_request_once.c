@@ -13,7 +13,7 @@
 #define KILL "KILL\r\n$2\r\nID\r\n$1\r\n7\r\n"
 
 static struct reply_values leaves;
-static struct once_terms terms = {.verdict = ONCE_DONE};
+static struct once_terms terms = {.reported = ONCE_DONE};
 
 static void submit(enum verb_kind kind)
 {

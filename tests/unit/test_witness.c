@@ -94,7 +94,7 @@ static void begin(enum way way, uint64_t wait_ns)
         .max_hold_ns = NEVER,
         .timeout_ns = TIMEOUT,
         .retry_first_ns = 10 * MS,
-        .retry_most_ns = 100 * MS};
+        .retry_max_ns = 100 * MS};
     now = T0;
     in_line = way == LINES_UP || way >= BEGINS_IN_LINE;
     unsent = false;

@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* What one receive takes from the socket: about a record. */
-#define RECEIVE_MOST 16384
+#define RECEIVE_MAX 16384
 
 /* ----------------------------------------------------------------- the BIO */
 
@@ -106,11 +106,11 @@ ssize_t tls_fill(struct transport *t)
     struct session *s = t->own;
     struct buf *in = &s->ciphertext.in;
 
-    if (!buf_reserve(in, RECEIVE_MOST)) {
+    if (!buf_reserve(in, RECEIVE_MAX)) {
         errno = ENOMEM;
         return -1;
     }
-    ssize_t n = plain_receive(t, in->data + in->end, RECEIVE_MOST);
+    ssize_t n = plain_receive(t, in->data + in->end, RECEIVE_MAX);
     if (n <= 0)
         return n;
     in->end += (size_t)n;

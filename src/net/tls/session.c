@@ -3,7 +3,7 @@
  * The transport that encrypts: OpenSSL turns bytes into records and back, and
  * ciphertext.c moves these.
  *
- * Invariant: at most SEND_MOST bytes are encrypted and not yet handed to the
+ * Invariant: at most SEND_MAX bytes are encrypted and not yet handed to the
  * kernel, and they are sent before anything else. A record has a number, so it
  * can be neither taken back nor overtaken: bytes count as sent once they are
  * encrypted. When a receive returns, neither OpenSSL nor ciphertext.c holds
@@ -22,17 +22,17 @@
 
 #include "config/url.h"
 
-#define RECORD_MOST 16384
+#define RECORD_MAX 16384
 /* What is encrypted before one call of send(): two records, which take 32 KB
  * with what TLS adds. One would cut the requests of 128 locks in two, and the
  * server would be woken up for each part. More is not encrypted ahead: if the
  * connection is lost, the outcome of all that is encrypted is unknown. */
-#define SEND_MOST (2 * RECORD_MOST - 512)
+#define SEND_MAX (2 * RECORD_MAX - 512)
 /* How often one call reads from a peer that never stops sending. */
-#define READS_MOST 16
+#define READS_MAX 16
 /* A peer that makes OpenSSL answer without end, and does not read, may leave us
  * with so many bytes. What was sent takes two thirds of it. */
-#define HELD_MOST 49152
+#define HELD_MAX 49152
 
 /* Each thread has a queue of errors, and the program's own calls of OpenSSL may
  * have left some there. Clearing an empty one takes longer than looking. */
@@ -206,7 +206,7 @@ static void answer(struct transport *t)
     if (s->broken)
         return;
     t->wants_write = !tls_flush(t) || t->wants_write;
-    if (buf_len(&s->ciphertext.out) <= HELD_MOST)
+    if (buf_len(&s->ciphertext.out) <= HELD_MAX)
         return;
     s->broken = true;
     t->wants_write = false;
@@ -262,7 +262,7 @@ static enum transport_step tls_handshake(
             answer(t);
             return TRANSPORT_READY;
         }
-        if (reads == READS_MOST) /* what was read has been used */
+        if (reads == READS_MAX) /* what was read has been used */
             break;
         ssize_t n = tls_fill(t);
         if (s->peer_has_sent)
@@ -284,12 +284,12 @@ static ssize_t encrypt(struct transport *t, const char *bytes, size_t len)
     struct session *s = t->own;
     size_t total = 0, count = 0;
 
-    if (len > SEND_MOST)
-        len = SEND_MOST;
+    if (len > SEND_MAX)
+        len = SEND_MAX;
     while (total < len) {
         size_t part = len - total;
-        if (part > RECORD_MOST)
-            part = RECORD_MOST;
+        if (part > RECORD_MAX)
+            part = RECORD_MAX;
         clear_errors();
         if (SSL_write_ex(s->ssl, bytes + total, part, &count) == 1) {
             total += count;
@@ -395,7 +395,7 @@ static enum transport_news tls_news(struct transport *t)
         return TRANSPORT_QUIET;
     if (look.revents & ~POLLIN) /* whatever there is to receive before it */
         return TRANSPORT_OVER;
-    for (int reads = 0; reads < READS_MOST && !s->broken; reads++) {
+    for (int reads = 0; reads < READS_MAX && !s->broken; reads++) {
         ssize_t n = tls_fill(t);
         if (n < 0)
             break;

@@ -5,7 +5,7 @@
 -- In a gap there is no mark, so that no release in it hands over.
 local function leaves_gap(key, line, pace, now, ms)
     local _, _, stop = serve(nil, key, line, now, nil)
-    ms = math.min(ms, GAP_MOST) + GAP_EVERY
+    ms = math.min(ms, GAP_MAX) + GAP_EVERY
     if not stop or redis.pcall('SET', pace, '1', 'PX', ms).err then
         return false
     end

@@ -65,7 +65,7 @@ end
 -- A value that a later version gave to the mark stays. In a gap there is none.
 local marked = redis.call('PEXPIRE', mark, '15000') == 1
 local gap = marked and 0 or math.max(0, redis.call('PTTL', KEYS[4]) - GAP_EVERY)
-if gap > GAP_MOST then
+if gap > GAP_MAX then
     redis.call('PEXPIRE', KEYS[4], GAP_EVERY)
     gap = 0
 end
