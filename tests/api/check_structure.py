@@ -219,6 +219,18 @@ class Check:
                                  re.M | re.S):
             first = 1 + text.count("\n", 0, found.start(1))
             self.dialect(path, without_text(found[1]), first)
+        self.named_files(path, text)
+
+    def named_files(self, path, text):
+        """A file that a page names is there; NAME stands for any."""
+        for found in re.finditer(
+                r"`((?:[a-z_]+/)+[\w.-]+\.(?:[ch]|py|sh|lua))`", text):
+            name = found[1]
+            known = name.split("/")[0] in {"src", "tests", "include", *LAYERS}
+            if known and "NAME" not in name and not any(
+                    (self.root / top / name).exists() for top in ("", "src")):
+                self.say(path, 1 + text.count("\n", 0, found.start()),
+                         f"{name} is not there")
 
     def functions(self, path, lines):
         start = None
@@ -410,6 +422,8 @@ class Check:
         count = 0
         for page in (*self.root.glob("*.md"), *self.root.glob("docs/*.md")):
             self.page(page)
+        for page in self.root.glob("tests/*/README.md"):
+            self.named_files(page, page.read_text("utf-8"))
         for path in (*self.root.glob("meson*"),
                      *(path for top in ("src", "docs", "tests")
                        for path in (self.root / top).rglob("meson.build"))):

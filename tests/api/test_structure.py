@@ -116,6 +116,8 @@ BAD = [
     ("src/api/a.c", HEAD + "y = x == NULL ? 1 : 2;\n", "3: a condition"),
     ("docs/examples/e.c", HEAD + "int x = sizeof y;\n", "3: sizeof without"),
     ("docs/examples/e.c", HEAD + '#include "net/n.h"\n', "only nxlock.h"),
+    ("docs/page.md", "See `net/n.c`, `src/net/NAME.c`, `wire/gone.c`.\n",
+     "1: wire/gone.c is not there"),
     ("docs/page.md", "It says:\n\n```c\nint x = sizeof y;\n```\n",
      "4: sizeof without"),
     ("tests/run.sh", "#!/bin/sh\necho\n", "no SPDX"),
