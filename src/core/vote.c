@@ -40,11 +40,12 @@ static struct ballot *fence_ballots(const struct vote *v)
     return v->ballots + v->acquire.terms.servers;
 }
 
-/* There is a new token: no number has been drawn with it. */
+/* There is a new token: no line has granted it the lock, and no number has been
+ * drawn with it. */
 static void forget_conditions(struct vote *v)
 {
     v->condition = CONDITION_NONE;
-    v->by_line = false;
+    v->by_line = v->handed_over = false;
     for (unsigned i = 0; i < v->acquire.terms.servers; i++)
         fence_ballots(v)[i].number = 0;
 }

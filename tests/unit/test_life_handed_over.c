@@ -82,9 +82,10 @@ static void a_long_wait_leaves_time_for_another_round(void **state)
 
 /* How long a gap the release leaves after so long a hold, in ms. Whether it
  * says that somebody is probably behind. */
-static uint32_t gap_left(const char *steps, uint64_t held, bool followed)
+static uint32_t gap_left(
+    const char *steps, bool fenced, uint64_t held, bool followed)
 {
-    struct scene s = {.steps = steps};
+    struct scene s = {.steps = steps, .fenced = fenced};
     struct verb verb = {0};
     play(&s);
     uint64_t at = l.lease.granted_at + held;
@@ -108,7 +109,7 @@ static void a_part_of_the_time_is_left_to_others(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         assert_int_equal(
-            gap_left("acquire w w told", rows[i].held_ms * MS, true),
+            gap_left("acquire w w told", false, rows[i].held_ms * MS, true),
             rows[i].gap_ms);
 }
 
@@ -117,7 +118,7 @@ static void every_release_may_leave_a_gap(void **state)
 {
     static const struct {
         const char *steps;
-        bool followed;
+        bool followed, fenced;
     } rows[] = {
         {"acquire g", false},
         {"acquire w g", false},
@@ -128,11 +129,15 @@ static void every_release_may_leave_a_gap(void **state)
         {"acquire w w told release m acquire g", false},
         {"acquire w w told extend m", true},
         {"acquire w w told extend x adopt m", false},
+        {"acquire w w told m", true, .fenced = true},
+        /* What was handed over was lost before it had its number. */
+        {"acquire w w told x wake g m", false, .fenced = true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        assert_int_equal(
-            gap_left(rows[i].steps, 15 * NS_PER_S, rows[i].followed), 200);
+        assert_int_equal(gap_left(rows[i].steps, rows[i].fenced, 15 * NS_PER_S,
+                             rows[i].followed),
+            200);
 }
 
 int main(void)
