@@ -21,7 +21,7 @@ struct world;
 
 #define GAP_MS 100
 #define GAP_EVERY_MS 7400
-#define GAP_MOST_MS 30000
+#define GAP_MOST_MS 1000
 
 #define CHANNEL_NONE UINT64_C(1) /* "-": it is not told */
 

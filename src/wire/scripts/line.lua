@@ -7,9 +7,9 @@
 -- that know nothing of the line. It lasts GAP_EVERY ms longer than the gap, and
 -- while it exists no release has to begin the next one. No gap is longer than
 -- GAP_MAX: a key that lasts longer says that the server's clock was set back,
--- which must not keep the lock from the line for hours.
+-- which must not keep the lock from the line for so long.
 local GAP_EVERY = 7400
-local GAP_MAX = 30000
+local GAP_MAX = 1000
 local function tick_of(time)
     return time[1] * 32 + math.floor(time[2] / 31250)
 end
