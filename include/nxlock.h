@@ -310,7 +310,9 @@ typedef struct nxl_client_options {
      * number of waiters. In line each waiter sends a request every tenth of its
      * TTL (100 ms to 3 s), those far behind every 5 s at most, and the first
      * one 10 to 20 a second; a first one that is stopped delays the others by a
-     * lease. Several servers have no line.
+     * lease. While the key has no TTL (somebody set it by hand), the first one
+     * looks at it once a second and then joins the line again, at its end: so
+     * the order is not kept. Several servers have no line.
      * nxl_client_describe() says which is in use, and why. */
     int64_t poll;
 } nxl_client_options;
