@@ -25,7 +25,7 @@ SECONDS = 240  # of one program; most of them sleep
 
 SWITCH = re.compile(r"^\s+(?:SIM_)?GUARD_(\w+),\s*/\*\s*(.*?)\s*\*/", re.M)
 PLAYED = re.compile(
-    r"^(\d+) servers?, (work once, )?faults (\S+), without (\S+): "
+    r"^(\d+) servers?, (?:work (\w+), )?faults (\S+), without (\S+): "
     r"seed (\d+) breaks ([IO]\d+) "
     r"\((\d+) ms\)", re.M)
 LIVE = re.compile(r"^without (\w+): (.*) \((\d+) ms\)", re.M)
@@ -41,6 +41,10 @@ INVARIANTS = {
     "I9": "a loss is reported after the deadline",
     "I11": "a call says that a lock is busy which nobody else holds",
     "I12": "a token joins a line twice",
+    "I15": "a waiter that is alive loses its place in line",
+    "I16": "a waiter that is dead is granted the lock",
+    "I17": "a waiter asks more often than is documented",
+    "I18": "programs outside the line get no turn, or one that is too long",
     "O1": "work is done twice, or begun again while nobody knows of it",
     "O2": "work that was begun is found as if it had not been",
     "O3": "work is repeated, and the program is not told so",
@@ -116,7 +120,7 @@ def played(text):
         row = rows.setdefault((guard, invariant), [[], 0])
         some = "1 server" if servers == "1" else f"{servers} servers"
         with_faults = "" if faults == "clean" else f", `--faults {faults}`"
-        with_work = ", `--work once`" if work else ""
+        with_work = f", `--work {work}`" if work else ""
         row[0].append(f"seed {seed} of {some}{with_work}{with_faults}")
         row[1] += int(ms)
     return [[guard, f"{INVARIANTS[which]} ({which})",
@@ -128,8 +132,8 @@ def examples(text):
     """{guard: arguments of nxlock-sim}, of the first search for each."""
     found = {}
     for row in PLAYED.findall(text):
-        servers, _work, faults, guard, seed, invariant, _ms = row
-        if guard in EXAMPLES:
+        servers, work, faults, guard, seed, invariant, _ms = row
+        if guard in EXAMPLES and not work:
             found.setdefault(
                 guard, ["--servers", servers, "--seed", seed]
                 + (["--faults", faults] if faults != "clean" else [])

@@ -110,6 +110,8 @@ static void send_verb(
     };
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
         take_place(k, &verb, &r->message);
+    if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
+        checker_line_asks(w, k);
     if (verb.kind == VERB_JOIN)
         checker_joins(w, k);
     if (verb.kind == VERB_RELEASE || verb.kind == VERB_CAP_TTL)

@@ -100,6 +100,14 @@ static const char *invariant_words(enum invariant which)
         return "a token joins a line once";
     case I14:
         return "nobody turns round and round while time stands still";
+    case I15:
+        return "a living waiter keeps its place in line";
+    case I16:
+        return "a dead waiter is not granted the lock";
+    case I17:
+        return "waiters ask no more often than is documented";
+    case I18:
+        return "programs outside the line get their turn";
     case O1:
         return "work is not begun again before it is known what came of it";
     case O2:
@@ -175,7 +183,8 @@ static bool take_events(struct arguments *a, const char *value)
 static bool take_work(struct arguments *a, const char *value)
 {
     a->options.once = strcmp(value, "once") == 0;
-    return a->options.once;
+    a->options.crowd = strcmp(value, "crowd") == 0;
+    return a->options.once || a->options.crowd;
 }
 
 static bool take_aloud(struct arguments *a, const char *value)
@@ -230,10 +239,12 @@ static const struct option {
         "(c1.0#3), with commas between them, or none",
         "none, or names like T7 and c1.0#3 with commas between them",
         take_events, NO_LIST, false},
-    {"--work", "once",
-        "with one server: programs do work that must be done once,\n"
-        "and no server forgets, unless --faults says so",
-        "once", take_work, NO_LIST, false},
+    {"--work", "KIND",
+        "with one server: once: programs do work that must be done\n"
+        "once, and no server forgets, unless --faults says so;\n"
+        "crowd: 30 to 300 workers wait in line, for one name most\n"
+        "of them, and programs outside the line poll",
+        "once, crowd", take_work, NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
 
@@ -380,6 +391,8 @@ enum arguments_result arguments_read(struct arguments *a, int argc, char **argv)
         if (!o->take(a, value))
             return not_allowed(o, value);
     }
+    if (a->servers_count == 0 && a->options.crowd)
+        a->servers[a->servers_count++] = 1;
     if (a->servers_count == 0) {
         a->servers_count = sizeof(counts) / sizeof(*counts);
         memcpy(a->servers, counts, sizeof(counts));
@@ -406,8 +419,8 @@ void arguments_print(
     static const struct options usual = OPTIONS_INIT;
     fprintf(out, "nxlock-sim --seed %" PRIu64 " --servers %u", options->seed,
         options->servers);
-    if (options->once)
-        fputs(" --work once", out);
+    if (options->once || options->crowd)
+        fputs(options->once ? " --work once" : " --work crowd", out);
     if (a->faults)
         fprintf(out, " --faults %s", a->faults);
     for (unsigned i = 0; i < a->without_count; i++)

@@ -211,8 +211,7 @@ void checker_ended(struct world *w, const struct worker *k)
         promised(w, k);
 }
 
-/* Another handle has given its token up, as I1 allows. */
-static bool overtaken(struct world *w, const struct worker *k)
+bool checker_overtaken(struct world *w, const struct worker *k)
 {
     return checker_facts(&w->checker, k->token)->giving_up ||
            w->checker.of[k->process->index][k->index].overtaken;
@@ -220,19 +219,24 @@ static bool overtaken(struct world *w, const struct worker *k)
 
 static void check_exclusion(struct world *w, const struct worker *k)
 {
-    if (overtaken(w, k))
+    if (checker_overtaken(w, k))
         return;
     for (unsigned i = 0; i < w->setting.processes; i++) {
         for (unsigned j = 0; j < w->setting.workers; j++) {
             const struct worker *other = &w->process[i].worker[j];
             if (other->name == k->name && other->token != k->token &&
-                program_holds(w, other) && !overtaken(w, other))
+                program_holds(w, other) && !checker_overtaken(w, other))
                 checker_broken(w, I1,
                     "n%u is held by c%u.%u (t%llu) and c%u.%u", k->name, i, j,
                     (unsigned long long)other->token, k->process->index,
                     k->index);
         }
     }
+    for (unsigned i = 0; i < w->setting.strangers; i++)
+        if (w->stranger[i].name == k->name &&
+            stranger_holds(w, &w->stranger[i]))
+            checker_broken(w, I1, "n%u is held by stranger %u and c%u.%u",
+                k->name, i, k->process->index, k->index);
 }
 
 static void check_deadline(struct world *w, const struct worker *k)

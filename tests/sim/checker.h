@@ -19,17 +19,19 @@
  *   I4  nobody removes another one's key, nor sends anything that removes its
  *       own, or cuts it short to a minimum hold, after the deadline that it
  *       was promised, for the token may have been adopted; nor does what an
- * acquire leaves behind remove a token that was granted I5  when all have
- * stopped every key is gone within max_ttl + 1 s; and at any time somebody
- * works with each token that stands, or owes its deletion, unless its owner
- * died or left it to its ttl; of a token that was handed over, unless one of
- * those who had it did I6  while a quorum is free and open to a waiter,
- * somebody is granted the name within the bound of progress.h I8  what is
- * reported is true: a fault has not been applied by a quorum, a release that
- * succeeded has deleted at a quorum (or cut short to the minimum hold) and one
- * that found the lock lost has not (unless it was handed over), and what a
- * client knows to be undone is never set again I9  the loss of a lock that is
- * kept alive is told before its deadline, unless its process stood still then
+ *       acquire leaves behind remove a token that was granted
+ *   I5  when all have stopped every key is gone within max_ttl + 1 s; and at
+ *       any time somebody works with each token that stands, or owes its
+ *       deletion, unless its owner died or left it to its ttl; of a token that
+ *       was handed over, unless one of those who had it did
+ *   I6  while a quorum is free and open to a waiter, somebody is granted the
+ *       name within the bound of progress.h
+ *   I8  what is reported is true: a fault has not been applied by a quorum, a
+ *       release that succeeded has deleted at a quorum (or cut short to the
+ *       minimum hold) and one that found the lock lost has not (unless it was
+ *       handed over), and what a client knows to be undone is never set again
+ *   I9  the loss of a lock that is kept alive is told before its deadline,
+ *       unless its process stood still then
  *   I10 a verb is not sent while the one before it is under way
  *   I11 a call that ends with "busy" has a witness: a server has answered that
  *       another one's token is in the key, and as long as that could stand then
@@ -37,6 +39,19 @@
  *       lock to a request of the call, with an answer that did not arrive
  *   I12 a token joins the line of a lock once
  *   I14 nobody turns round and round while time stands still
+ *   I15 a waiter that runs and reaches the server keeps its place in line until
+ *       it is granted the lock: it is not taken for dead, and nobody behind it
+ *       is granted the lock before it, unless it cannot be told just then
+ *   I16 a waiter that was silent for longer than its window, with 1/64 of it
+ *       more for each place ahead, up to 15 s, is not granted the lock
+ *   I17 a waiter asks no more often than nxlock.h says (poll): every tenth of
+ *       its TTL, in the same way less often far behind, and 10 to 20 times a
+ *       second if it is the first or cannot be told; but for what it hears
+ *       meanwhile, a fault, and the end of its wait
+ *   I18 hand-overs leave a gap every 7.5 s; nobody in line is granted the lock
+ *       in one; of the programs outside the line one that asks often enough to
+ *       find it gets the lock; and no gap lasts for more than a second, even if
+ *       the server's clock is set back
  */
 #ifndef NXLOCK_SIM_CHECKER_H
 #define NXLOCK_SIM_CHECKER_H
@@ -50,6 +65,7 @@
 #include "sim/ledger.h"
 #include "sim/server.h"
 
+struct stranger;
 struct world;
 
 enum invariant {
@@ -65,6 +81,10 @@ enum invariant {
     I11 = 11,
     I12 = 12,
     I14 = 14,
+    I15 = 15,
+    I16 = 16,
+    I17 = 17,
+    I18 = 18,
     O1 = 21, /* ledger.h has these */
     O2,
     O3,
@@ -88,6 +108,12 @@ struct token {
     bool left;      /* its owner leaves it to its ttl */
     bool shared;    /* it was handed over */
     bool giving_up; /* before a deadline: a deletion may be on its way */
+    bool outside;   /* of a program that knows nothing of lines */
+    /* Its last sign of life in line, by the server's clock; for how long it may
+     * be silent after that; and how many were ahead of it. */
+    int64_t seen_ms;
+    uint32_t silent_ms;
+    unsigned ahead;
     unsigned set, deleted, capped, settled, strayed;
     unsigned answered; /* a request was answered that the key holds it */
     uint64_t bound[MAX_SERVERS]; /* the latest deadline it allows */
@@ -111,6 +137,20 @@ struct busy {
     uint64_t heard_at[MAX_SERVERS], until[MAX_SERVERS];
 };
 
+/* Until when a waiter in line has no reason to ask again: I17. 0: it may. */
+struct load {
+    uint64_t least_at;
+    bool told; /* something has reached it since it asked */
+};
+
+/* The turns of programs outside the line of a name: I18. */
+struct gap {
+    uint64_t from, until; /* the last gap, until it has been looked at; or 0 */
+    bool taken;           /* one of them got the name in it */
+    uint64_t turn_at;     /* when their last turn was over */
+    uint64_t heard; /* since when waiters are answered that there is one */
+};
+
 struct checker {
     unsigned checked; /* invariants, as a mask */
     struct token *token;
@@ -120,6 +160,8 @@ struct checker {
     struct fences fences[NAMES_MAX];
     struct ledger ledger[NAMES_MAX];
     struct busy busy[PROCESSES_MAX][WORKERS_MAX];
+    struct load load[PROCESSES_MAX][WORKERS_MAX];
+    struct gap gap[NAMES_MAX];
     /* Of each worker, until it begins anew. Overtaken: another handle has given
      * the token up, as I1 allows, and what this one believes does not count. */
     struct {
@@ -130,6 +172,8 @@ struct checker {
 };
 
 void checker_start(struct world *w);
+/* Another handle has given its token up, as I1 allows. */
+bool checker_overtaken(struct world *w, const struct worker *k);
 /* Only the first one counts. */
 __attribute__((format(printf, 3, 4))) void checker_broken(
     struct world *w, enum invariant which, const char *format, ...);
@@ -196,6 +240,33 @@ void checker_gives_up(struct world *w, const struct worker *k);
 void checker_releases(struct world *w, const struct worker *k, bool held);
 /* All its workers and cleanups are gone. */
 void checker_died(struct world *w, const struct process *p);
+
+/* -------------------------------------------------- a line: checker_line.c */
+
+/* A JOIN or STAY of a token that has so many ahead of it has arrived. */
+void checker_line_seen(struct world *w, struct model_server *s,
+    const struct message *m, unsigned ahead);
+/* Somebody takes it for dead. */
+void checker_line_dropped(struct world *w, uint64_t token);
+/* The one at this place is granted the name now, by a release; NULL: because
+ * somebody in line found it free. may_set: ... and is allowed to. */
+void checker_line_granted(struct world *w, struct model_server *s,
+    unsigned name, unsigned place, const struct message *release, bool may_set);
+/* A JOIN or STAY leaves; it is answered; something else has reached it. */
+void checker_line_asks(struct world *w, const struct worker *k);
+void checker_line_heard(
+    struct world *w, const struct worker *k, const struct outcome *o);
+void checker_line_told(struct world *w, const struct worker *k);
+/* A release leaves the name to others for so long. */
+void checker_gap_begins(struct world *w, unsigned name, unsigned ms);
+/* A waiter is answered that it is left to others. */
+void checker_gap_heard(struct world *w, unsigned name);
+/* Who does not stand in line sets a key that was free. */
+void checker_outside(struct world *w, unsigned name);
+/* The server has lost its data; its clock was stepped. */
+void checker_line_forgets(struct world *w);
+void checker_clock_stepped(struct world *w, int64_t by_ns);
+void checker_stranger_holds(struct world *w, const struct stranger *g);
 
 /* ------------------------------------------------------------ now and then */
 

@@ -18,8 +18,11 @@
 #include "sim/alarm.h"
 #include "sim/network.h"
 
-#define PROCESSES_MAX 5
-#define WORKERS_MAX 3
+#define PROCESSES_MAX 30
+#define WORKERS_MAX 10
+/* ... of a world without a crowd. */
+#define PROCESSES_FEW 5
+#define WORKERS_FEW 3
 #define RETRY_MAX (160 * MS) /* between two rounds of an acquire */
 #define LINE_RETRY_MAX                                                         \
     (500 * MS) /* after a fault in line, see core/line.c                       \
@@ -162,7 +165,7 @@ struct process {
     uint64_t paused_until;
     struct link link[MAX_SERVERS];
     struct peer peer[MAX_SERVERS]; /* the links, as the handles see them */
-    struct worker worker[WORKERS_MAX];
+    struct worker *worker;         /* as many as the setting says */
     struct subscription subscription;
     struct list failed; /* requests whose failure is to be told */
     struct alarm reborn;

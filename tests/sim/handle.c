@@ -129,6 +129,8 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
         r->message.outcome = outcome;
         checker_busy_heard(w, r->worker, r->server, &r->message);
     }
+    if (r->message.kind == MESSAGE_JOIN || r->message.kind == MESSAGE_STAY)
+        checker_line_heard(w, r->worker, &outcome);
     life_outcome(&r->worker->life, r->track, r->server, &outcome, w->now);
     turn(w, r->worker);
     if (r->message.test && o->kind == OUTCOME_BUSY)
@@ -139,6 +141,7 @@ void handle_told(struct world *w, struct worker *k)
 {
     const struct link *l = &k->process->link[0];
     const struct request *r = &k->request[TRACK_CALL][0];
+    checker_line_told(w, k);
     if (weigh_message(
             &l->eligibility, line_last_sent_at(&k->line, r->sent_at), w->now))
         life_told(&k->life, l->state == LINK_UP ? l->number : 0, w->now);
@@ -149,12 +152,14 @@ void handle_told(struct world *w, struct worker *k)
 
 void handle_hinted(struct world *w, struct worker *k)
 {
+    checker_line_told(w, k);
     life_hinted(&k->life, w->now);
     turn(w, k);
 }
 
 void handle_messages_changed(struct world *w, struct worker *k)
 {
+    checker_line_told(w, k);
     life_messages_changed(&k->life, w->now);
     turn(w, k);
 }
@@ -242,6 +247,7 @@ static void acquire(struct world *w, struct worker *k, uint64_t wait_ns,
     struct process *p = k->process;
     k->began = w->now;
     w->checker.busy[p->index][k->index] = (struct busy){0};
+    w->checker.load[p->index][k->index] = (struct load){0};
     k->cleaned = 0;
     if (parts)
         checker_gives_up(w, k);

@@ -59,7 +59,8 @@ static inline int honest_begin(unsigned tokens)
     struct worker nobody = {.process = &world.process[0]};
     for (unsigned i = 1; i <= tokens; i++)
         checker_token(&world, &nobody);
-    model = &world.server[0];
+    model = world.server = calloc(1, sizeof(*model));
+    assert_non_null(model);
     server_start(&world, model, 0);
     move_clock();
     return 0;
@@ -73,6 +74,7 @@ static inline int honest_finish(void **state)
         server_end(&world, model);
         checker_end(&world);
         timers_free(&world.timers);
+        free(model);
     }
     redis_stop(&server);
     return 0;

@@ -66,8 +66,22 @@ static void print_work(const struct report *all)
         (unsigned long long)all->done, (unsigned long long)all->doubted);
 }
 
+/* ... and of lines. */
+static void print_crowd(const struct report *all)
+{
+    printf("%llu gaps, %llu grants to strangers, %llu requests of waiters, "
+           "lines of up to %u\n",
+        (unsigned long long)all->gaps, (unsigned long long)all->turns_outside,
+        (unsigned long long)all->asked, all->longest_line);
+}
+
 static void add_work(struct report *all, const struct report *r)
 {
+    all->gaps += r->gaps;
+    all->turns_outside += r->turns_outside;
+    all->asked += r->asked;
+    if (r->longest_line > all->longest_line)
+        all->longest_line = r->longest_line;
     all->begun += r->begun;
     all->unbegun += r->unbegun;
     all->acts += r->acts;
@@ -129,6 +143,8 @@ static int play(struct arguments *a)
         (unsigned long long)hash);
     if (a->options.once)
         print_work(&all);
+    if (a->options.crowd)
+        print_crowd(&all);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",
             (unsigned long long)failed, (unsigned long long)too_few);

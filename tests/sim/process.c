@@ -37,7 +37,8 @@ static void reborn(struct world *w, struct alarm *alarm)
 
 void process_start(struct world *w, struct process *p, unsigned index)
 {
-    *p = (struct process){.index = index, .alive = true};
+    struct worker *workers = p->worker;
+    *p = (struct process){.index = index, .alive = true, .worker = workers};
     list_init(&p->failed);
     alarm_init(w, &p->reborn, reborn);
     for (unsigned i = 0; i < w->options.servers; i++)

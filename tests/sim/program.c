@@ -41,11 +41,13 @@ static void hold_on(struct world *w, struct worker *k)
 {
     k->state = PROGRAM_HOLDS;
     uint64_t ttl = ms_to_ns(k->life.terms.ttl_ms);
-    uint64_t pause = k->extends_left > 0 ? ttl / 3 : roll(w, ttl / 2);
+    /* Where a crowd waits, nobody holds a lock for long. */
+    uint64_t usual = w->setting.crowd ? earlier(ttl, 60 * MS) : ttl;
+    uint64_t pause = k->extends_left > 0 ? usual / 3 : roll(w, usual / 2);
     if (chance(w, 3))
         pause += ttl; /* it oversleeps */
     if (k->life.terms.renewed)
-        pause += roll(w, 4 * ttl);
+        pause += roll(w, 4 * usual);
     sleep_until(w, k, w->now + 1 + pause);
 }
 
@@ -156,12 +158,15 @@ struct wish program_wish(struct world *w, unsigned name, uint32_t least_ms)
 static void acquire_drawn(struct world *w, struct worker *k, unsigned name)
 {
     static const uint64_t waits[] = {0, 50 * MS, 500 * MS, 3000 * MS, NEVER};
-    uint64_t wait = waits[roll(w, 5)];
+    static const uint64_t in_a_crowd[] = {
+        500 * MS, 5000 * MS, 30000 * MS, 30000 * MS, NEVER};
+    uint64_t patience = (w->setting.crowd ? 60000 : 5000) * MS;
+    uint64_t wait = (w->setting.crowd ? in_a_crowd : waits)[roll(w, 5)];
     struct wish wish = drawn_wish(w, name, w->setting.min_ttl_ms);
     k->state = PROGRAM_WAITS;
     k->holding = false;
     if (wait == NEVER) /* somebody gives up in the end */
-        sleep_until(w, k, w->now + roll(w, 5000 * MS));
+        sleep_until(w, k, w->now + roll(w, patience));
     else
         sleep_until(w, k, NEVER);
     handle_wish(w, k, &wish);

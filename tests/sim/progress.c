@@ -25,9 +25,11 @@ static uint64_t bound_of(const struct world *w, unsigned name)
 {
     const struct setting *s = &w->setting;
     uint64_t delay = s->in_line ? LINE_RETRY_MAX : RETRY_MAX;
+    if (s->crowd) /* who is not the first asks every beat */
+        delay = later(delay, ms_to_ns(s->max_ttl_ms) / 10);
     uint64_t turn = delay + 4 * s->travel_ns;
-    if (w->options.servers == 1)
-        return 2 * turn;
+    if (w->options.servers == 1) /* a clock that is set back makes gaps */
+        return 2 * turn + (s->far_back ? GAP_MOST_MS * MS : 0);
     turn += w->progress.budget_ns[name];
     return (3 + s->processes * s->workers / 2) * turn;
 }
@@ -183,7 +185,8 @@ static void look_at_budget(struct world *w, const struct worker *k)
 
 void progress_look(struct world *w)
 {
-    if (w->now < w->progress.next_look || !(w->checker.checked & INVARIANT(I6)))
+    unsigned looks = INVARIANT(I6) | INVARIANT(I15);
+    if (w->now < w->progress.next_look || !(w->checker.checked & looks))
         return;
     w->progress.next_look = w->now + LOOK_EVERY;
     for (unsigned i = 0; i < w->options.servers; i++)

@@ -6,6 +6,7 @@
 #include "sim/queue.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/network.h"
 #include "sim/server.h"
@@ -43,7 +44,8 @@ static bool in_gap(
     const struct world *w, struct model_server *s, const struct queue *q)
 {
     int64_t left_ms = q->paced_until_ms - GAP_EVERY_MS - server_clock_ms(w, s);
-    return left_ms > 0 && left_ms <= GAP_MOST_MS;
+    bool set_back = left_ms > GAP_MOST_MS && guarded_here(SIM_GUARD_GAP_ENDS);
+    return left_ms > 0 && !set_back;
 }
 
 /* From now on so many ms of a gap; 0: only the next one is put off. */
@@ -66,8 +68,14 @@ static void mark(const struct world *w, struct model_server *s, struct queue *q)
 static void take_out(struct queue *q, unsigned i)
 {
     q->count--;
-    for (; i < q->count; i++)
-        q->place[i] = q->place[i + 1];
+    memmove(
+        &q->place[i], &q->place[i + 1], (q->count - i) * sizeof(q->place[0]));
+}
+
+static void drop_dead(struct world *w, struct queue *q, unsigned i)
+{
+    checker_line_dropped(w, q->place[i].token);
+    take_out(q, i);
 }
 
 /* Another channel, lease or window is another member. */
@@ -95,13 +103,17 @@ static int64_t tick_of(const struct world *w, struct model_server *s)
 static bool is_dead(const struct place *p, int64_t tick)
 {
     int64_t silent = ((tick - p->seen) % TICKS + TICKS) % TICKS;
-    return silent > (int64_t)p->window && silent < TICKS / 2;
+    bool future = silent >= TICKS / 2 && guarded_here(SIM_GUARD_CLOCK_BACK);
+    return silent > (int64_t)p->window && !future &&
+           guarded_here(SIM_GUARD_WINDOW);
 }
 
 /* How many ticks later than its window a member counts as dead that has so many
  * ahead of it. */
 static int64_t patience(unsigned ahead, uint32_t window)
 {
+    if (!guarded_here(SIM_GUARD_FAR_WINDOW))
+        return 0;
     int64_t more = (int64_t)window * ahead / 64, room = 480 - (int64_t)window;
     return room < 0 ? 0 : more < room ? more : room;
 }
@@ -161,7 +173,7 @@ static void grant(struct world *w, struct model_server *s, unsigned name,
     if (guarded_here(SIM_GUARD_GRANT_ORDER))
         tell(w, s, name, &p, MESSAGE_GRANT);
     if (chance(w, 10))
-        s->saved = s->data;
+        server_save(s);
 }
 
 /* Leaves the name free, if this release has to; false: it is to be granted. */
@@ -172,12 +184,16 @@ static bool keeps_free(struct world *w, struct model_server *s,
     bool may_set = !denied(w, s, DENIED_SET);
     bool due = m->gap_ms > 0 ||
                (m->followed && server_clock_ms(w, s) >= q->paced_until_ms);
-    if (due && may_set)
-        set_pace(w, s, q, m->gap_ms > 0 ? m->gap_ms : GAP_MS);
-    else if (!first->later)
+    unsigned gap_ms = m->gap_ms > 0 ? m->gap_ms : GAP_MS;
+    due = due && guarded_here(SIM_GUARD_GAP);
+    if (due && may_set) {
+        set_pace(w, s, q, gap_ms);
+        checker_gap_begins(w, m->name, gap_ms);
+    } else if (!first->later) {
         return false;
-    else if (may_set)
+    } else if (may_set) {
         mark(w, s, q);
+    }
     tell(w, s, m->name, first, MESSAGE_HINT);
     return true;
 }
@@ -188,6 +204,7 @@ static void hand_on(struct world *w, struct model_server *s,
     struct queue *q = &s->data.queue[m->name];
     bool may_set = !denied(w, s, DENIED_SET);
     bool followed = m->followed && m->gap_ms == 0;
+    checker_line_granted(w, s, m->name, i, m, may_set);
     grant(w, s, m->name, i, may_set);
     if (!may_set)
         return;
@@ -211,7 +228,7 @@ void queue_hand_over(
     q->marked_until_ms = 0;
     while (i < q->count) {
         if (is_dead(&q->place[i], tick)) {
-            take_out(q, i);
+            drop_dead(w, q, i);
         } else if (!may_listen(w, s, q->place[i].channel)) {
             i++; /* it keeps its place */
         } else {
@@ -256,8 +273,8 @@ static bool has_it(struct world *w, struct model_server *s, struct message *m)
 
 /* Those behind the last one that is looked at do not pile up: every eighth that
  * joins looks at 16. */
-static void drop_some_dead(const struct world *w, struct model_server *s,
-    struct queue *q, unsigned ticket)
+static void drop_some_dead(
+    struct world *w, struct model_server *s, struct queue *q, unsigned ticket)
 {
     int64_t tick = tick_of(w, s);
     if (ticket % 8 != 0 || q->count == 0)
@@ -265,13 +282,13 @@ static void drop_some_dead(const struct world *w, struct model_server *s,
     unsigned at = ticket * 2 % q->count;
     for (unsigned i = at + 16; i > at; i--)
         if (i <= q->count && is_dead(&q->place[i - 1], tick))
-            take_out(q, i - 1);
+            drop_dead(w, q, i - 1);
 }
 
 /* How many are ahead of it in line, or behind whom it joins; QUEUE_MAX: it is
  * not in line, and must not join. */
 static unsigned line_up(
-    const struct world *w, struct model_server *s, const struct message *m)
+    struct world *w, struct model_server *s, const struct message *m)
 {
     struct queue *q = queue_of(w, s, m->name);
     unsigned i = place_of(q, m), ahead = i;
@@ -291,13 +308,20 @@ static unsigned line_up(
             .ticket = ticket};
     }
     q->place[i].seen = (tick_of(w, s) + patience(ahead, m->window)) % TICKS;
+    checker_line_seen(w, s, m, ahead);
     q->until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
     if (q->marked_until_ms == 0 && !in_gap(w, s, q) &&
         q->paced_until_ms > server_clock_ms(w, s) + GAP_EVERY_MS)
         set_pace(w, s, q, 0); /* the clock was set back */
-    if (q->marked_until_ms != 0 || !in_gap(w, s, q))
+    if (q->marked_until_ms != 0 || !in_gap(w, s, q) ||
+        !guarded_here(SIM_GUARD_GAP_KEPT))
         mark(w, s, q);
     return ahead;
+}
+
+static unsigned told_place(unsigned ahead)
+{
+    return ahead == 0 || guarded_here(SIM_GUARD_PLACE) ? ahead : 1;
 }
 
 /* Looks who is first, and grants the name if it is free. ahead: as line_up().
@@ -312,7 +336,7 @@ static void look_ahead(struct world *w, struct model_server *s,
            (is_dead(&q->place[i], tick) ||
                !may_listen(w, s, q->place[i].channel))) {
         if (is_dead(&q->place[i], tick))
-            take_out(q, i);
+            drop_dead(w, q, i);
         else
             i++;
     }
@@ -322,9 +346,10 @@ static void look_ahead(struct world *w, struct model_server *s,
         left == LEFT_UNKNOWN && gap
             ? q->paced_until_ms - GAP_EVERY_MS - server_clock_ms(w, s)
             : left;
-    m->outcome.ahead = first ? 0 : ahead > 0 ? ahead : 1;
+    m->outcome.ahead = first ? 0 : ahead > 0 ? told_place(ahead) : 1;
     if (left != LEFT_UNKNOWN || gap || q->place[i].later)
         return;
+    checker_line_granted(w, s, m->name, i, NULL, true);
     if (!first) {
         m->outcome.left_ms = q->place[i].lease_ms;
         grant(w, s, m->name, i, true);
@@ -340,20 +365,35 @@ static void look_ahead(struct world *w, struct model_server *s,
     checker_set(w, s, m);
 }
 
+/* A line before a token joins it, or if it is there already. */
+struct end_of_line {
+    unsigned count;
+    bool has_it;
+    struct place last; /* if count > 0 */
+};
+
+static struct end_of_line end_of(const struct queue *q, const struct message *m)
+{
+    struct end_of_line end = {
+        .count = q->count, .has_it = place_of(q, m) != QUEUE_MAX};
+    if (end.count > 0)
+        end.last = q->place[end.count - 1];
+    return end;
+}
+
 /* A token that joins while the lock is taken looks no further than to the one
  * before it, if that can be told. False: it has to. */
 static bool looks_back(struct world *w, struct model_server *s,
-    struct message *m, int64_t left, const struct queue *before)
+    struct message *m, int64_t left, const struct end_of_line *before)
 {
-    bool alone = before->count == 0;
-    const struct place *last = &before->place[alone ? 0 : before->count - 1];
-    if (left == LEFT_UNKNOWN || place_of(before, m) != QUEUE_MAX)
+    const struct place *last = &before->last;
+    if (left == LEFT_UNKNOWN || before->has_it)
         return false;
-    if (!alone &&
+    if (before->count > 0 &&
         (is_dead(last, tick_of(w, s)) || !may_listen(w, s, last->channel)))
         return false;
     m->outcome.left_ms = left;
-    m->outcome.ahead = before->count;
+    m->outcome.ahead = told_place(before->count);
     return true;
 }
 
@@ -364,7 +404,7 @@ void queue_wait(struct world *w, struct model_server *s, struct message *m)
         key->token ? key->until_ms - server_clock_ms(w, s) : LEFT_UNKNOWN;
     if (has_it(w, s, m))
         return;
-    struct queue before = *queue_of(w, s, m->name);
+    struct end_of_line before = end_of(queue_of(w, s, m->name), m);
     m->outcome.kind = OUTCOME_NOT_MINE;
     unsigned ahead = line_up(w, s, m);
     if (ahead == QUEUE_MAX)
@@ -375,5 +415,5 @@ void queue_wait(struct world *w, struct model_server *s, struct message *m)
     m->outcome.no_listener = m->outcome.kind == OUTCOME_BUSY && m->test &&
                              !may_listen(w, s, m->channel);
     if (m->kind == MESSAGE_JOIN && chance(w, 10))
-        s->saved = s->data;
+        server_save(s);
 }

@@ -16,7 +16,7 @@ struct message;
 struct model_server;
 struct world;
 
-#define QUEUE_MAX 64
+#define QUEUE_MAX 512
 #define QUEUE_LASTS_MS 15000 /* after the last JOIN or STAY */
 
 #define GAP_MS 100
@@ -33,14 +33,14 @@ struct place {
 };
 
 struct queue {
-    struct place place[QUEUE_MAX]; /* by tickets */
-    unsigned count;
     /* When the line and the mark "somebody waits" expire, by the server's
      * clock. marked_until_ms 0: there is no mark. */
     int64_t until_ms, marked_until_ms;
     /* Until GAP_EVERY_MS before, nobody in it is granted the name; until then,
      * no release has to begin another gap. */
     int64_t paced_until_ms;
+    unsigned count;
+    struct place place[QUEUE_MAX]; /* by tickets; last, see server_save() */
 };
 
 /* JOIN and STAY. */

@@ -92,6 +92,7 @@ static void write_begun(struct world *w, struct model_server *s,
     m->number = r->fence;
     m->outcome.kind = OUTCOME_GRANTED;
     checker_set(w, s, m);
+    checker_outside(w, m->name);
     ledger_began(w, m, r);
 }
 

@@ -6,8 +6,11 @@
  */
 #include "sim/server.h"
 
-#include "model/guard.h"
+#include <stddef.h>
+#include <string.h>
+
 #include "core/lease.h"
+#include "model/guard.h"
 #include "sim/network.h"
 #include "sim/world.h"
 
@@ -57,6 +60,7 @@ void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns)
     if (by_ns < 0)
         s->stepped_back_ms -= by_ns / (int64_t)MS;
     s->stepped_at = w->now;
+    checker_clock_stepped(w, by_ns);
 }
 
 static void new_process(struct world *w, struct model_server *s)
@@ -66,6 +70,24 @@ static void new_process(struct world *w, struct model_server *s)
     s->next_client = 1;
 }
 
+/* A line has room for many, and few wait in most. */
+static void copy_data(struct data *to, const struct data *from)
+{
+    memcpy(to->key, from->key, sizeof(to->key));
+    memcpy(to->fence, from->fence, sizeof(to->fence));
+    memcpy(to->record, from->record, sizeof(to->record));
+    for (unsigned i = 0; i < NAMES_MAX; i++) {
+        const struct queue *q = &from->queue[i];
+        size_t places = q->count * sizeof(q->place[0]);
+        memcpy(&to->queue[i], q, offsetof(struct queue, place) + places);
+    }
+}
+
+void server_save(struct model_server *s)
+{
+    copy_data(&s->saved, &s->data);
+}
+
 static void up_again(struct world *w, struct alarm *alarm)
 {
     struct model_server *s = list_entry(alarm, struct model_server, up_again);
@@ -73,10 +95,14 @@ static void up_again(struct world *w, struct alarm *alarm)
     if (s->restart == RESTART_EMPTY)
         s->data = (struct data){0};
     else if (s->restart == RESTART_REWOUND)
-        s->data = s->saved;
+        copy_data(&s->data, &s->saved);
     new_process(w, s);
     if (s->restart == RESTART_REWOUND)
         checker_rewound(w, s);
+    if (s->restart != RESTART_KEEPING) {
+        s->forgot_at = w->now;
+        checker_line_forgets(w);
+    }
     note(w, "s%llu is up again, run_id %llu,",
         s->restart == RESTART_EMPTY     ? "empty"
         : s->restart == RESTART_REWOUND ? "with what it had saved"
@@ -86,7 +112,8 @@ static void up_again(struct world *w, struct alarm *alarm)
 
 void server_start(struct world *w, struct model_server *s, unsigned index)
 {
-    *s = (struct model_server){.index = index, .clock_at = w->now};
+    s->index = index;
+    s->clock_at = w->now;
     list_init(&s->conns);
     alarm_init(w, &s->up_again, up_again);
     s->clock_ns = EPOCH + (int64_t)w->now;
@@ -188,8 +215,9 @@ static void acquire_here(
     m->number = server_next_fence(w, s, m->name, 0);
     m->outcome.kind = OUTCOME_GRANTED;
     checker_set(w, s, m);
+    checker_outside(w, m->name);
     if (chance(w, 10))
-        s->saved = s->data;
+        server_save(s);
 }
 
 static void extend_here(
@@ -303,18 +331,30 @@ static bool awaits_begin(
     return false;
 }
 
+bool server_set_outside(
+    struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms)
+{
+    struct key *key = server_key(w, s, name);
+    struct worker nobody = {.process = &w->process[0], .name = name};
+    if (key->token != 0)
+        return false;
+    key->token = checker_token(w, &nobody);
+    key->until_ms = server_clock_ms(w, s) + ttl_ms;
+    checker_left(w, key->token);
+    checker_facts(&w->checker, key->token)->outside = true;
+    checker_outside(w, name);
+    note(w, "a stranger sets n%llu t%llu", NULL, name, key->token);
+    return true;
+}
+
 bool server_intrude(
     struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms)
 {
     struct key *key = server_key(w, s, name);
     if (key->token != 0 && !awaits_begin(w, s, name))
         return false;
-    struct worker nobody = {.process = &w->process[0], .name = name};
-    key->token = checker_token(w, &nobody);
-    key->until_ms = server_clock_ms(w, s) + ttl_ms;
-    checker_left(w, key->token);
-    note(w, "a stranger sets n%llu t%llu", NULL, name, key->token);
-    return true;
+    key->token = 0;
+    return server_set_outside(w, s, name, ttl_ms);
 }
 
 /* What had come from it and was not read is thrown away. */
@@ -342,6 +382,8 @@ static void note_answer(
         return;
     m->stood = key->token;
     m->gap = key->token == 0 && queue_in_gap(w, s, m->name);
+    if (m->gap)
+        checker_gap_heard(w, m->name);
     m->stood_until = w->now + ms_to_ns((uint64_t)(m->gap ? m->outcome.left_ms
                                                          : left_ms(w, s, key)));
 }

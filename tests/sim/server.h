@@ -55,10 +55,14 @@ struct model_server {
     uint64_t next_client;
     int64_t stepped_back_ms; /* leases last as much longer */
     uint64_t stepped_at;
+    /* When its clock was set back by many seconds; and when it last came up
+     * without all its data. 0: never. */
+    uint64_t stepped_far_at, forgot_at;
     struct list conns;
     struct alarm up_again;
 };
 
+/* s: all zero. */
 void server_start(struct world *w, struct model_server *s, unsigned index);
 void server_end(struct world *w, struct model_server *s);
 
@@ -84,10 +88,16 @@ struct key *server_key(
 /* Draws the next fencing number of the name: this one at least. */
 uint64_t server_next_fence(const struct world *w, struct model_server *s,
     unsigned name, uint64_t least);
-/* A program that knows nothing of lines sets a key, if it is free; or it
- * removes one that a wait in line has brought to work which has not begun. */
+/* A program that knows nothing of lines sets a key, if it is free. */
+bool server_set_outside(
+    struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms);
+/* ... or also if the key is one that a wait in line has brought to work which
+ * has not begun. */
 bool server_intrude(
     struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms);
+
+/* It saves what RESTART_REWOUND brings back. */
+void server_save(struct model_server *s);
 
 /* Carries out the command in m and turns it into its reply. */
 void server_apply(struct world *w, struct model_server *s, struct message *m);

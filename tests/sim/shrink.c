@@ -84,12 +84,13 @@ bool shrink(struct options *options, struct events *kept)
 
 static void event_text(uint64_t id, char text[EVENT_LENGTH])
 {
-    unsigned long long n = id >> 8;
+    unsigned long long n = id << 8 >> 16;
     if ((id & 0xff) == 0xff)
         snprintf(text, EVENT_LENGTH, "T%llu", n);
     else
-        snprintf(text, EVENT_LENGTH, "c%u.%u#%llu", (unsigned)(id >> 4 & 0xf),
-            (unsigned)(id & 0xf), n);
+        snprintf(text, EVENT_LENGTH, "c%u.%u#%llu",
+            (unsigned)(id >> 56 << 4 | (id >> 4 & 0xf)), (unsigned)(id & 0xf),
+            n);
 }
 
 void event_print(uint64_t id, FILE *out)

@@ -35,7 +35,7 @@ WRONG = [  # arguments, what the message names, and what it allows
     ("--only I7", "--only", '"I7"', "I14"),
     ("--only I99", "--only", '"I99"', "I14"),
     ("--events T1,,T2", "--events", '"T1,,T2"', "c1.0#3"),
-    ("--events c9.0#1", "--events", '"c9.0#1"', "T7"),
+    ("--events c99.0#1", "--events", '"c99.0#1"', "T7"),
     ("--lasts 0", "--lasts", '"0"', "1 to"),
     ("--grants some", "--grants", '"some"', "0 to"),
     ("--rain", '"--rain"', "--help"),

@@ -13,16 +13,19 @@
 
 #define MOST_SEEDS 6000
 
-/* Do the programs do work that must be done once? */
-static bool once;
+/* What the programs do: locks, work that must be done once, or a crowd waits.
+ */
+static enum { WORK_LOCKS, WORK_ONCE, WORK_CROWD } work;
+static const char *const work_words[] = {"", "work once, ", "work crowd, "};
 
 static struct options options_of(unsigned servers, const char *faults)
 {
     struct options options = OPTIONS_INIT;
     options.servers = servers;
-    options.once = once;
+    options.once = work == WORK_ONCE;
+    options.crowd = work == WORK_CROWD;
     assert_true(troubles_parse(faults, &options.server_faults));
-    if (once)
+    if (options.once)
         options.server_faults &= ~FORGETFUL_TROUBLES;
     return options;
 }
@@ -59,9 +62,8 @@ static void assert_harm_with(const char *faults, const char *guard,
     print_message(
         "%u servers, %sfaults %s, without %s: seed %llu breaks %c%u (%.0f "
         "ms)\n",
-        servers, once ? "work once, " : "", faults, guard,
-        (unsigned long long)seed, INVARIANT_LETTER(which),
-        INVARIANT_NUMBER(which), cpu_ms(began));
+        servers, work_words[work], faults, guard, (unsigned long long)seed,
+        INVARIANT_LETTER(which), INVARIANT_NUMBER(which), cpu_ms(began));
     assert_true(seed != 0);
     uint64_t clean = seed > 200 ? 200 : seed;
     assert_true(first_broken(servers, faults, which, clean) == 0);
@@ -158,9 +160,9 @@ static void test_witness(void **state)
     (void)state;
     for (unsigned servers = 1; servers <= 5; servers += 2)
         assert_harm("witness", servers, I11);
-    once = true;
+    work = WORK_ONCE;
     assert_harm("witness", 1, I11);
-    once = false;
+    work = WORK_LOCKS;
 }
 
 /* test_line.c has what seeds do not find. */
@@ -202,10 +204,35 @@ static void test_once(void **state)
         {"forget", O1},
         {"unbegin-own", O1},
     };
-    once = true;
+    work = WORK_ONCE;
     for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         assert_harm(rows[i].guard, 1, rows[i].broken);
-    once = false;
+    work = WORK_LOCKS;
+}
+
+/* Many wait for one name, beside programs outside the line. */
+static void test_crowd(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *guard;
+        enum invariant broken;
+    } rows[] = {
+        {"answered", I3},
+        {"late-undo", I5},
+        {"late-undo", I6},
+        {"window", I16},
+        {"far-window", I15},
+        {"clock-back", I15},
+        {"place", I17},
+        {"gap", I18},
+        {"gap-kept", I18},
+        {"gap-ends", I18},
+    };
+    work = WORK_CROWD;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_harm(rows[i].guard, 1, rows[i].broken);
+    work = WORK_LOCKS;
 }
 
 /* A server that forgets its records: nothing helps against it, either. */
@@ -252,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_witness),
         cmocka_unit_test(test_in_line),
         cmocka_unit_test(test_once),
+        cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_forgetful),
         cmocka_unit_test(test_skew),
     };

@@ -116,8 +116,8 @@ static unsigned finish(void)
  * waiter would know by then that its connection for messages is over. */
 static unsigned message_of_a_grant_that_was_undone(void)
 {
-    struct model_server *s = &world.server[0];
     begin(&in_line);
+    struct model_server *s = &world.server[0];
     s->denied = DENIED_COUNT;
     s->denied_until = NEVER;
     handle_inspect(&world, other); /* it connects */
@@ -125,7 +125,7 @@ static unsigned message_of_a_grant_that_was_undone(void)
     acquire(holder, TTL_MS);
     SOON(has_it(holder));
     wait_in_line(waiter);
-    s->saved = s->data;
+    server_save(s);
 
     struct conn *messages = waiter->process->subscription.conn;
     messages->held_up_until = world.now + 60000 * MS;
@@ -161,10 +161,10 @@ static unsigned message_of_a_grant_that_was_undone(void)
 static unsigned late_stay(void)
 {
     struct setting setting = in_line;
-    struct model_server *s = &world.server[0];
     struct request *r;
     setting.max_ttl_ms = LONGER_MS;
     begin(&setting);
+    struct model_server *s = &world.server[0];
     acquire(holder, TTL_MS);
     SOON(has_it(holder));
     wait_in_line(waiter);

@@ -68,6 +68,27 @@ static void test_enough_in_it(void **state)
     assert_enough(3);
 }
 
+static void test_crowd(void **state)
+{
+    (void)state;
+    struct report all = {0};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct options o = options_of(1, seed);
+        o.crowd = true;
+        struct report r = world_run(&o, stderr), again = world_run(&o, stderr);
+        assert_true(!r.broken && !r.too_few && r.hash == again.hash);
+        assert_true(r.gaps > 0 && r.longest_line >= 20);
+        all.lined += r.lined;
+        all.turns_outside += r.turns_outside;
+        all.each[TROUBLE_CLOCK] += r.each[TROUBLE_CLOCK];
+        if (r.longest_line > all.longest_line)
+            all.longest_line = r.longest_line;
+    }
+    assert_true(all.longest_line >= 150);
+    assert_true(all.lined >= 1000 && all.turns_outside >= 100);
+    assert_true(all.each[TROUBLE_CLOCK] >= 10);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -90,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_history),
         cmocka_unit_test(test_enough_in_it),
+        cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);

@@ -120,12 +120,13 @@ static void test_events_have_names(void **state)
         const char *name;
         uint64_t id;
     } events[] = {{"T0", EVENT_TROUBLE(0)}, {"T17", EVENT_TROUBLE(17)},
-        {"c0.0#0", EVENT_BEGIN(0, 0, 0)}, {"c4.2#99", EVENT_BEGIN(4, 2, 99)}};
-    static const char *const none[] = {"", "T", "T1x", "c1.0", "c9.0#1",
-        "c1.7#1", "x", "T07", "T-1", "T 1", "c1.0#+1",
+        {"c0.0#0", EVENT_BEGIN(0, 0, 0)}, {"c4.2#99", EVENT_BEGIN(4, 2, 99)},
+        {"c29.9#3", EVENT_BEGIN(29, 9, 3)}};
+    static const char *const none[] = {"", "T", "T1x", "c1.0", "c30.0#1",
+        "c1.10#1", "x", "T07", "T-1", "T 1", "c1.0#+1",
         "T99999999999999999999999"};
     (void)state;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         char text[40];
         uint64_t id;
         FILE *out = fmemopen(text, sizeof(text), "w");

@@ -10,6 +10,8 @@
 #include "sim/world.h"
 
 #define FAR_OFF ((int64_t)(400 * MS))
+/* Longer than a line lasts, and a gap may be. */
+#define FAR_BACK (45000 * MS)
 
 static const struct {
     const char *name, *words;
@@ -154,9 +156,16 @@ static bool step_clock(struct world *w)
     uint64_t rest = 2 * ms_to_ns(w->setting.max_ttl_ms);
     int64_t room = FAR_OFF + server_clock_error(w, s);
     set_rate(w, s);
+    if (s->stepped_far_at)
+        rest += FAR_BACK;
     if (w->now < s->stepped_at + rest)
         return false;
     s->stepped_back_ms = 0;
+    if (w->setting.far_back && !s->stepped_far_at && chance(w, 50)) {
+        s->stepped_far_at = w->now;
+        server_step_clock(w, s, -(int64_t)roll(w, FAR_BACK));
+        return true;
+    }
     if (room > 0 && chance(w, 50))
         server_step_clock(w, s, -(int64_t)roll(w, (uint64_t)room));
     else
@@ -347,6 +356,8 @@ static void rings(struct world *w, struct alarm *alarm)
 void troubles_start(struct world *w)
 {
     w->faults = (struct server_faults){.allowed = w->options.server_faults};
+    if (w->setting.far_back) /* fencing numbers cannot bear both (G7) */
+        w->faults.allowed &= ~FORGETFUL_TROUBLES;
     alarm_init(w, &w->faults.alarm, rings);
     if (w->faults.allowed)
         alarm_set(w, &w->faults.alarm, w->now + w->setting.trouble_ns);

@@ -116,11 +116,29 @@ static void choose_work(struct world *w)
         s->work[i] = (__typeof__(s->work[i]))roll(w, 3);
 }
 
+/* 30 to 300 workers, of whom nearly all wait in line for one name. Their beats
+ * are longer than in other worlds, and server_faults come less often: else a
+ * world takes too long to play. */
+static void choose_crowd(struct world *w)
+{
+    struct setting *s = &w->setting;
+    s->crowd = true;
+    s->processes = (unsigned)roll_from(w, 10, PROCESSES_MAX);
+    s->workers = (unsigned)roll_from(w, 3, chance(w, 25) ? WORKERS_MAX : 4);
+    s->names = chance(w, 80) ? 1 : 2;
+    s->min_ttl_ms = (uint32_t)roll_from(w, 300, 1000);
+    s->max_ttl_ms = (uint32_t)roll_from(w, s->min_ttl_ms, 6000);
+    s->trouble_ns = roll_from(w, 100 * MS, 1000 * MS);
+    s->in_line = (unsigned)roll_from(w, 90, 100);
+    s->strangers = (unsigned)roll(w, STRANGERS_MAX + 1);
+    s->far_back = chance(w, 30);
+}
+
 static void choose(struct world *w)
 {
     struct setting *s = &w->setting;
-    s->processes = (unsigned)roll_from(w, 2, PROCESSES_MAX);
-    s->workers = (unsigned)roll_from(w, 1, WORKERS_MAX);
+    s->processes = (unsigned)roll_from(w, 2, PROCESSES_FEW);
+    s->workers = (unsigned)roll_from(w, 1, WORKERS_FEW);
     s->names = (unsigned)roll_from(w, 1, NAMES_MAX);
     s->min_ttl_ms = (uint32_t)roll_from(w, 60, 300);
     s->max_ttl_ms = (uint32_t)roll_from(w, s->min_ttl_ms, 1500);
@@ -138,6 +156,25 @@ static void choose(struct world *w)
         choose_line(w);
     if (w->options.servers == 1 && w->options.once)
         choose_work(w);
+    if (w->options.servers == 1 && w->options.crowd)
+        choose_crowd(w);
+}
+
+static void *zeroed(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+static void make_room(struct world *w)
+{
+    const struct setting *s = &w->setting;
+    w->server = zeroed(w->options.servers, sizeof(*w->server));
+    w->workers = zeroed(s->processes * s->workers, sizeof(*w->workers));
+    for (unsigned i = 0; i < s->processes; i++)
+        w->process[i].worker = &w->workers[i * s->workers];
 }
 
 void world_start(struct world *w, const struct options *options)
@@ -151,11 +188,13 @@ void world_start(struct world *w, const struct options *options)
         choose(w);
     checker_start(w);
     progress_start(w);
+    make_room(w);
     for (unsigned i = 0; i < options->servers; i++)
         server_start(w, &w->server[i], i);
     troubles_start(w);
     for (unsigned i = 0; i < w->setting.processes; i++)
         process_start(w, &w->process[i], i);
+    strangers_start(w);
 }
 
 void world_finish(struct world *w)
@@ -165,8 +204,11 @@ void world_finish(struct world *w)
     for (unsigned i = 0; i < w->options.servers; i++)
         server_end(w, &w->server[i]);
     troubles_end(w);
+    strangers_end(w);
     checker_end(w);
     timers_free(&w->timers);
+    free(w->server);
+    free(w->workers);
 }
 
 bool world_pass(struct world *w, uint64_t ns)
@@ -224,7 +266,8 @@ static bool enough(const struct world *w)
     if (w->options.lasts_ns)
         return false; /* time ends it */
     return w->grants >= w->options.least_grants &&
-           w->faults.happened >= w->options.least_troubles;
+           w->faults.happened >= w->options.least_troubles &&
+           (!w->setting.crowd || w->gaps > 0);
 }
 
 struct report world_run(const struct options *options, FILE *out)
@@ -259,6 +302,10 @@ struct report world_run(const struct options *options, FILE *out)
     report.late = w->late;
     report.done = w->found[FOUND_DONE];
     report.doubted = w->found[FOUND_DOUBT];
+    report.gaps = w->gaps;
+    report.turns_outside = w->turns_outside;
+    report.asked = w->asked;
+    report.longest_line = w->longest_line;
     report.waited = w->progress.waited;
     report.hash = w->history.hash;
     report.steps = w->history.steps;

@@ -15,6 +15,7 @@
 #include "sim/network.h"
 #include "sim/progress.h"
 #include "sim/server.h"
+#include "sim/stranger.h"
 #include "sim/trouble.h"
 
 struct setting;
@@ -26,8 +27,11 @@ struct events {
     uint64_t id[EVENTS_MAX];
 };
 #define EVENT_TROUBLE(n) ((uint64_t)(n) << 8 | 0xff)
+/* The first 16 processes have the numbers that they had before there were
+ * crowds, so that a seed goes on telling the same story. */
 #define EVENT_BEGIN(process, worker, n)                                        \
-    ((uint64_t)(n) << 8 | (uint64_t)(process) << 4 | (uint64_t)(worker))
+    ((uint64_t)((process) >> 4) << 56 | (uint64_t)(n) << 8 |                   \
+        (uint64_t)((process)&15) << 4 | (uint64_t)(worker))
 
 struct options {
     uint64_t seed;
@@ -37,6 +41,7 @@ struct options {
     unsigned least_grants, least_troubles;
     bool fences; /* in every world, not in every second one */
     bool once;   /* programs do work that must be done once */
+    bool crowd;  /* many wait for a name, and strangers poll beside them */
     bool aloud;
     const struct events *only; /* no others happen; NULL: all do */
     struct events *happened;   /* those that do are added; NULL */
@@ -69,6 +74,12 @@ struct setting {
     bool once;
     enum { WORK_HALTS, WORK_RETRIES, WORK_CHECKS } work[NAMES_MAX];
     uint64_t trouble_ns; /* between two server_faults, on average */
+    /* One server: a crowd waits in line; so many programs outside it ask for
+     * its names; and once the server's clock may be set back by many seconds.
+     */
+    bool crowd;
+    unsigned strangers;
+    bool far_back;
 };
 
 struct world {
@@ -81,12 +92,17 @@ struct world {
     struct checker checker;
     struct progress progress;
     struct server_faults faults;
-    struct model_server server[MAX_SERVERS];
+    struct model_server *server; /* as many as the options say */
     struct process process[PROCESSES_MAX];
+    struct worker *workers; /* of all processes */
+    struct stranger stranger[STRANGERS_MAX];
     bool stopping;
     unsigned begins[PROCESSES_MAX][WORKERS_MAX]; /* of all their lives */
     unsigned turns; /* alarms since time has passed */
     uint64_t grants, strays, fences, renewals, losses, handed, expired, lined;
+    /* What was in its lines: gaps, grants to strangers, JOINs and STAYs. */
+    uint64_t gaps, turns_outside, asked;
+    unsigned longest_line;
     /* What became of work that must be done once. */
     uint64_t attempts, begun, unbegun, acts, late, found[FOUND_BUSY + 1];
 };
@@ -101,6 +117,8 @@ struct report {
     uint64_t expired; /* leases whose handle ended too late for a release */
     uint64_t hash, steps, virtual_ns;
     uint64_t begun, unbegun, acts, late, done, doubted;
+    uint64_t gaps, turns_outside, asked;
+    unsigned longest_line;
     unsigned waited; /* the longest that I6 saw, in % of its bound */
     uint64_t each[TROUBLES];
 };
