@@ -252,6 +252,8 @@ static void clean_up(struct world *w)
         last = later(last, w->process[i].paused_until);
     if (w->setting.in_line)
         longest = later(longest, QUEUE_LASTS_MS * MS);
+    if (w->setting.crowd) /* a release may set the mark of a line anew */
+        last = later(last, w->now + ms_to_ns(w->setting.max_ttl_ms));
     uint64_t end = last + longest + longest / 100 + AFTER_ALL;
     while (step(w, end))
         checker_orphans(w);
