@@ -58,7 +58,7 @@ static bool take_servers(struct arguments *a, const char *value)
 static bool take_faults(struct arguments *a, const char *value)
 {
     a->faults = value;
-    return troubles_parse(value, &a->options.server_faults);
+    return troubles_parse(value, &a->options.troubles);
 }
 
 static bool take_without(struct arguments *a, const char *value)
@@ -228,14 +228,14 @@ static const struct option {
         "one of", take_only, INVARIANTS, true},
     {"--grants", "MIN", "a world goes on until there were so many; else 50",
         "0 to 2^32 - 1", take_grants, NO_LIST, false},
-    {"--server_faults", "MIN", "... and so many; else 5", "0 to 2^32 - 1",
+    {"--troubles", "MIN", "... and so many; else 5", "0 to 2^32 - 1",
         take_troubles, NO_LIST, false},
     {"--lasts", "NS",
         "a world ends after so many virtual nanoseconds, whatever\n"
         "was in it",
         "1 to 2^63 - 1", take_lasts, NO_LIST, false},
     {"--events", "LIST",
-        "only these happen: server_faults (T7) and what workers begin\n"
+        "only these happen: troubles (T7) and what workers begin\n"
         "(c1.0#3), with commas between them, or none",
         "none, or names like T7 and c1.0#3 with commas between them",
         take_events, NO_LIST, false},
@@ -398,7 +398,7 @@ enum arguments_result arguments_read(struct arguments *a, int argc, char **argv)
         memcpy(a->servers, counts, sizeof(counts));
     }
     if (a->options.once && !a->faults)
-        a->options.server_faults &= ~FORGETFUL_TROUBLES;
+        a->options.troubles &= ~FORGETFUL_TROUBLES;
     return contradicts(a, mask);
 }
 
@@ -433,7 +433,7 @@ void arguments_print(
     if (options->least_grants != usual.least_grants)
         fprintf(out, " --grants %u", options->least_grants);
     if (options->least_troubles != usual.least_troubles)
-        fprintf(out, " --server_faults %u", options->least_troubles);
+        fprintf(out, " --troubles %u", options->least_troubles);
     if (options->lasts_ns)
         fprintf(out, " --lasts %" PRIu64, options->lasts_ns);
     if (options->only)

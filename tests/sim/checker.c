@@ -256,7 +256,7 @@ static void check_fence(struct world *w, const struct worker *k)
 {
     struct fences *f = &w->checker.fences[k->name];
     uint64_t fence = life_fence(&k->life);
-    bool skewed = w->options.server_faults & 1u << TROUBLE_SKEW;
+    bool skewed = w->options.troubles & 1u << TROUBLE_SKEW;
     size_t first = f->count > FENCES_KEPT ? f->count - FENCES_KEPT : 0;
     for (size_t i = first; i < f->count; i++) {
         uint64_t number = f->of[i % FENCES_KEPT].number;

@@ -40,7 +40,7 @@ static uint64_t longer(uint64_t ns, unsigned ahead)
 /* Steps of the clock to another time of day are beyond what is promised. */
 static bool steps_forward(const struct world *w)
 {
-    return w->options.server_faults & 1u << TROUBLE_SKEW;
+    return w->options.troubles & 1u << TROUBLE_SKEW;
 }
 
 /* ------------------------------------------------------- signs of life: I16 */

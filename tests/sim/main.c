@@ -93,7 +93,7 @@ static void add_work(struct report *all, const struct report *r)
 static int play(struct arguments *a)
 {
     uint64_t grants = 0, fences = 0, renewals = 0, losses = 0;
-    uint64_t server_faults = 0, steps = 0, strays = 0, hash = 0;
+    uint64_t troubles = 0, steps = 0, strays = 0, hash = 0;
     uint64_t handed = 0, expired = 0, lined = 0;
     uint64_t failed = 0, too_few = 0, waited_long = 0;
     unsigned waited = 0;
@@ -108,7 +108,7 @@ static int play(struct arguments *a)
         fences += r.fences;
         renewals += r.renewals;
         losses += r.losses;
-        server_faults += r.server_faults;
+        troubles += r.troubles;
         steps += r.steps;
         strays += r.strays;
         handed += r.handed;
@@ -121,15 +121,15 @@ static int play(struct arguments *a)
         if (r.broken && failed++ == 0)
             print_broken(a, &r);
         if (r.too_few && !r.broken && too_few++ == 0)
-            printf("seed %llu: only %llu grants and %llu server_faults\n",
+            printf("seed %llu: only %llu grants and %llu troubles\n",
                 (unsigned long long)seed, (unsigned long long)r.grants,
-                (unsigned long long)r.server_faults);
+                (unsigned long long)r.troubles);
     }
     double ms = (double)(clock() - began) * 1000 / CLOCKS_PER_SEC;
     printf(
         "%u servers, seeds %llu-%llu: %llu grants, %llu in line, %llu fences, "
         "%llu renewals, %llu losses, %llu handed over, %llu expired, "
-        "%llu server_faults, %llu strays, "
+        "%llu troubles, %llu strays, "
         "waits up to %u %% of the bound, %llu seeds with more than half of it, "
         "%llu steps, %.0f a second; hash %016llx\n",
         a->options.servers, (unsigned long long)a->from,
@@ -137,7 +137,7 @@ static int play(struct arguments *a)
         (unsigned long long)grants, (unsigned long long)lined,
         (unsigned long long)fences, (unsigned long long)renewals,
         (unsigned long long)losses, (unsigned long long)handed,
-        (unsigned long long)expired, (unsigned long long)server_faults,
+        (unsigned long long)expired, (unsigned long long)troubles,
         (unsigned long long)strays, waited, (unsigned long long)waited_long,
         (unsigned long long)steps, ms > 0 ? (double)steps * 1000 / ms : 0,
         (unsigned long long)hash);

@@ -374,7 +374,7 @@ static const char *play(struct cell *c)
     struct options options = OPTIONS_INIT;
     setting.fences = c->fence;
     options.servers = c->servers;
-    options.server_faults = 0;
+    options.troubles = 0;
     options.setting = &setting;
     world_start(&world, &options);
     c->lock = &world.process[0].worker[0];

@@ -20,7 +20,7 @@ static struct options fences_only(unsigned servers, const char *faults)
     options.checked = INVARIANT(I2);
     options.least_grants = 100;
     options.fences = true;
-    assert_true(troubles_parse(faults, &options.server_faults));
+    assert_true(troubles_parse(faults, &options.troubles));
     return options;
 }
 
@@ -63,7 +63,7 @@ static void compare(
 {
     uint64_t last;
     struct options options = fences_only(servers, faults);
-    options.server_faults &= ~never;
+    options.troubles &= ~never;
     assert_int_equal(play(options, least, &last), 0);
     guard_turn_off("write-back");
     last = last < 200 ? last : 200;
@@ -96,7 +96,7 @@ static void test_without_floor(void **state)
     (void)state;
     uint64_t last;
     struct options options = fences_only(3, "clean,skew,apart");
-    options.server_faults &= ~FORGETTING;
+    options.troubles &= ~FORGETTING;
     guard_turn_off("fence-floor");
     assert_int_equal(play(options, FEW, &last), 0);
     options = fences_only(3, "clean"); /* but those that forget do */

@@ -24,9 +24,9 @@ static struct options options_of(unsigned servers, const char *faults)
     options.servers = servers;
     options.once = work == WORK_ONCE;
     options.crowd = work == WORK_CROWD;
-    assert_true(troubles_parse(faults, &options.server_faults));
+    assert_true(troubles_parse(faults, &options.troubles));
     if (options.once)
-        options.server_faults &= ~FORGETFUL_TROUBLES;
+        options.troubles &= ~FORGETFUL_TROUBLES;
     return options;
 }
 
@@ -242,7 +242,7 @@ static void test_forgetful(void **state)
     struct options options = OPTIONS_INIT;
     unsigned broken = 0;
     options.once = true;
-    options.server_faults = 1u << TROUBLE_WIPE | 1u << TROUBLE_CUT;
+    options.troubles = 1u << TROUBLE_WIPE | 1u << TROUBLE_CUT;
     options.checked = INVARIANT(O1);
     options.seed = 0;
     while (!broken && options.seed++ < MOST_SEEDS)

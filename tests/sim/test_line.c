@@ -48,7 +48,7 @@ static void begin(const struct setting *setting)
 {
     struct options options = OPTIONS_INIT;
     options.servers = 1;
-    options.server_faults = 0;
+    options.troubles = 0;
     options.setting = setting;
     world_start(&world, &options);
     holder = &world.process[0].worker[0];

@@ -64,7 +64,7 @@ static void begin(void)
 {
     struct options options = OPTIONS_INIT;
     options.servers = 1;
-    options.server_faults = 0;
+    options.troubles = 0;
     options.setting = &in_line;
     world_start(&world, &options);
     holder = &world.process[0].worker[0];

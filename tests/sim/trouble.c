@@ -355,7 +355,7 @@ static void rings(struct world *w, struct alarm *alarm)
 
 void troubles_start(struct world *w)
 {
-    w->faults = (struct server_faults){.allowed = w->options.server_faults};
+    w->faults = (struct troubles){.allowed = w->options.troubles};
     if (w->setting.far_back) /* fencing numbers cannot bear both (G7) */
         w->faults.allowed &= ~FORGETFUL_TROUBLES;
     alarm_init(w, &w->faults.alarm, rings);

@@ -44,7 +44,7 @@ enum trouble {
 /* After these a server knows less than before. */
 #define FORGETFUL_TROUBLES (1u << TROUBLE_WIPE | 1u << TROUBLE_REWIND)
 
-struct server_faults {
+struct troubles {
     unsigned allowed, rings;
     uint64_t happened, each[TROUBLES];
     struct alarm alarm;

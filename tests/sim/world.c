@@ -117,7 +117,7 @@ static void choose_work(struct world *w)
 }
 
 /* 30 to 300 workers, of whom nearly all wait in line for one name. Their beats
- * are longer than in other worlds, and server_faults come less often: else a
+ * are longer than in other worlds, and troubles come less often: else a
  * world takes too long to play. */
 static void choose_crowd(struct world *w)
 {
@@ -289,7 +289,7 @@ struct report world_run(const struct options *options, FILE *out)
     report.broken = w->checker.broken;
     memcpy(report.why, w->checker.why, sizeof(report.why));
     report.grants = w->grants;
-    report.server_faults = w->faults.happened;
+    report.troubles = w->faults.happened;
     memcpy(report.each, w->faults.each, sizeof(report.each));
     report.fences = w->fences;
     report.renewals = w->renewals;

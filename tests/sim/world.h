@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One simulated world: model servers and clients on a model network, their
- * server_faults, and the checker. world_run() plays one seed to its end; what
+ * troubles, and the checker. world_run() plays one seed to its end; what
  * it does follows from the options alone.
  */
 #ifndef NXLOCK_SIM_WORLD_H
@@ -35,9 +35,9 @@ struct events {
 
 struct options {
     uint64_t seed;
-    unsigned servers;       /* 1 ... MAX_SERVERS */
-    unsigned server_faults; /* allowed, as a mask */
-    unsigned checked;       /* invariants, as a mask */
+    unsigned servers;  /* 1 ... MAX_SERVERS */
+    unsigned troubles; /* allowed, as a mask */
+    unsigned checked;  /* invariants, as a mask */
     unsigned least_grants, least_troubles;
     bool fences; /* in every world, not in every second one */
     bool once;   /* programs do work that must be done once */
@@ -52,7 +52,7 @@ struct options {
 
 #define OPTIONS_INIT                                                           \
     {                                                                          \
-        .seed = 1, .servers = 1, .server_faults = CLEAN_TROUBLES,              \
+        .seed = 1, .servers = 1, .troubles = CLEAN_TROUBLES,                   \
         .checked = ALL_INVARIANTS, .least_grants = 50, .least_troubles = 5     \
     }
 
@@ -73,7 +73,7 @@ struct setting {
     /* One server: programs do work once; how, by names. */
     bool once;
     enum { WORK_HALTS, WORK_RETRIES, WORK_CHECKS } work[NAMES_MAX];
-    uint64_t trouble_ns; /* between two server_faults, on average */
+    uint64_t trouble_ns; /* between two troubles, on average */
     /* One server: a crowd waits in line; so many programs outside it ask for
      * its names; and once the server's clock may be set back by many seconds.
      */
@@ -91,7 +91,7 @@ struct world {
     struct history history;
     struct checker checker;
     struct progress progress;
-    struct server_faults faults;
+    struct troubles faults;
     struct model_server *server; /* as many as the options say */
     struct process process[PROCESSES_MAX];
     struct worker *workers; /* of all processes */
@@ -110,8 +110,8 @@ struct world {
 struct report {
     unsigned broken; /* the invariant; 0: none */
     char why[200];   /* ... in a sentence */
-    bool too_few;    /* grants or server_faults, unless it was told how long */
-    uint64_t grants, fences, renewals, losses, server_faults, strays;
+    bool too_few;    /* grants or troubles, unless it was told how long */
+    uint64_t grants, fences, renewals, losses, troubles, strays;
     uint64_t handed;  /* tokens, to an heir */
     uint64_t lined;   /* grants after a wait in line */
     uint64_t expired; /* leases whose handle ended too late for a release */
