@@ -26,7 +26,7 @@ _Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
 /* A member whose limits are those of its name in config/params.c. */
 struct member {
     const char *name;
-    size_t place, size;
+    size_t offset, size;
 };
 
 /* clang-format off */
@@ -136,7 +136,7 @@ static struct bounds bounds_of(const struct nxl_client *client)
 
 static int64_t number_in(const void *structure, const struct member *member)
 {
-    const char *at = (const char *)structure + member->place;
+    const char *at = (const char *)structure + member->offset;
     int64_t wide;
     int narrow;
     if (member->size == sizeof(narrow)) {
@@ -154,7 +154,7 @@ static bool check_member(const void *structure, const struct member *member,
     struct limit limit = limit_for(member->name, bounds);
     if (limit.kind == LIMIT_TEXT || limit.kind == LIMIT_ASCII) {
         const char *text;
-        memcpy(&text, (const char *)structure + member->place, sizeof(text));
+        memcpy(&text, (const char *)structure + member->offset, sizeof(text));
         return !text || (limit.kind == LIMIT_TEXT && !*text) ||
                limit_text(&limit, text, error);
     }

@@ -9,7 +9,7 @@
 
 #include "base/decimal.h"
 
-/* A part of the reply would be misleading: keep nothing. */
+/* All of a reply is stored or nothing: a part of it would be misleading. */
 static void drop_values(struct reply_values *l)
 {
     buf_clear(&l->bytes);
@@ -21,7 +21,7 @@ static bool make_room(struct reply_values *l)
     if (l->count < l->room)
         return true;
     size_t room = l->room ? 2 * l->room : 16;
-    struct leaf *list = realloc(l->list, room * sizeof(*list));
+    struct value_range *list = realloc(l->list, room * sizeof(*list));
     if (!list)
         return false;
     l->list = list;
@@ -44,7 +44,7 @@ static void add_value(struct reply_values *l, struct slice value, bool nil)
         if (value.len > 0)
             buf_append(&l->bytes, value.data, value.len);
         buf_append(&l->bytes, "", 1);
-        l->list[l->count++] = (struct leaf){at, value.len, nil};
+        l->list[l->count++] = (struct value_range){at, value.len, nil};
         return;
     }
     drop_values(l);

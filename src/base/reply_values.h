@@ -17,14 +17,14 @@
 /* A result of 1 MiB (NXL_ONCE_RESULT_MAX), and the rest of that reply. */
 #define REPLY_VALUES_MAX (1048576 + 4096)
 
-struct leaf {
+struct value_range {
     size_t at, len;
     bool nil;
 };
 
 struct reply_values {
     struct buf bytes; /* each value has a zero byte behind it, not in len */
-    struct leaf *list;
+    struct value_range *list;
     size_t count, room;
     bool full; /* the reply was longer than REPLY_VALUES_MAX: nothing is stored
                 */

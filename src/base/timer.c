@@ -2,9 +2,9 @@
 /*
  * A heap of timers.
  *
- * Invariant: heap[i].timer->place == i + 1 for every i < count, no entry's key
- * is earlier than its parent's or later than its timer's time, and
- * count <= owners <= room.
+ * Invariant: heap[i].timer->heap_slot == i + 1 for every i < count, no entry's
+ * key is earlier than its parent's or later than its timer's time, and count <=
+ * owners <= room.
  */
 #include "base/timer.h"
 
@@ -38,7 +38,7 @@ void timers_free(struct timers *t)
 static void put(struct timers *t, size_t i, struct timer_entry entry)
 {
     t->heap[i] = entry;
-    entry.timer->place = i + 1;
+    entry.timer->heap_slot = i + 1;
 }
 
 /* i is free: finds the place for the entry from there towards the root. */
@@ -80,14 +80,14 @@ static void place_entry(struct timers *t, size_t i, struct timer_entry entry)
 
 static bool is_set(const struct timer *timer)
 {
-    return timer->place != 0 && timer->at != NEVER;
+    return timer->heap_slot != 0 && timer->at != NEVER;
 }
 
 static void take_out(struct timers *t, struct timer *timer)
 {
-    size_t hole = timer->place - 1;
+    size_t hole = timer->heap_slot - 1;
     struct timer_entry last = t->heap[--t->count];
-    timer->place = 0;
+    timer->heap_slot = 0;
     if (last.timer != timer)
         place_entry(t, hole, last);
 }
@@ -100,10 +100,10 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t at)
     }
     t->set += !is_set(timer);
     timer->at = at;
-    if (timer->place == 0)
+    if (timer->heap_slot == 0)
         rise(t, t->count++, (struct timer_entry){at, timer});
-    else if (at < t->heap[timer->place - 1].key)
-        rise(t, timer->place - 1, (struct timer_entry){at, timer});
+    else if (at < t->heap[timer->heap_slot - 1].key)
+        rise(t, timer->heap_slot - 1, (struct timer_entry){at, timer});
 }
 
 void timer_stop(struct timers *t, struct timer *timer)
@@ -115,7 +115,7 @@ void timer_stop(struct timers *t, struct timer *timer)
 void timers_unreserve(struct timers *t, struct timer *timer)
 {
     timer_stop(t, timer);
-    if (timer->place != 0)
+    if (timer->heap_slot != 0)
         take_out(t, timer);
     t->owners--;
 }

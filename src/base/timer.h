@@ -21,8 +21,8 @@
 #include "base/deadline.h"
 
 struct timer {
-    uint64_t at;  /* NEVER or, with place 0, anything: it is not set */
-    size_t place; /* index in the heap + 1; 0: not there */
+    uint64_t at;      /* NEVER or, with heap_slot 0, anything: it is not set */
+    size_t heap_slot; /* index in the heap + 1; 0: not there */
 };
 
 struct timers {

@@ -83,7 +83,7 @@ struct watch {
 static uint64_t next_look(
     const struct watch *w, const struct timer *timer, uint64_t now)
 {
-    if (w->woken || timer->place == 0 || timer->at == NEVER)
+    if (w->woken || timer->heap_slot == 0 || timer->at == NEVER)
         return w->woken ? LEADER_GRACE : w->pause;
     return earlier(
         w->pause, deadline_after(deadline_left(timer->at, now), LEADER_GRACE));

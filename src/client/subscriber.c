@@ -206,7 +206,7 @@ static void channel_ask(struct channel *c, uint64_t now)
     asking->request.owner = c;
     list_init(&asking->request.node);
     c->asking = asking;
-    c->asked_at = now;
+    c->sent_at = now;
     server_submit(&asking->request, &asking->verb, NULL, now);
 }
 
@@ -293,7 +293,7 @@ void channel_close(struct channel *c, uint64_t now)
 /* --------------------------------------------------------------- its results
  */
 
-static void confirmed(struct channel *c, uint64_t now)
+static void on_confirmed(struct channel *c, uint64_t now)
 {
     struct listener *l = c->subscriber->listener;
     l->cut = 0;
@@ -309,7 +309,7 @@ static void confirmed(struct channel *c, uint64_t now)
 }
 
 /* Refused, or given up for now. */
-static void refused(
+static void on_refused(
     struct channel *c, const struct outcome *outcome, uint64_t now)
 {
     struct listener *l = c->subscriber->listener;
@@ -323,7 +323,7 @@ static void refused(
     channel_report(c, false, now);
 }
 
-static void failed(
+static void on_failed(
     struct channel *c, const struct outcome *outcome, uint64_t now)
 {
     struct listener *l = c->subscriber->listener;
@@ -334,15 +334,15 @@ static void failed(
     bool lost =
         outcome->fault == FAULT_UNREACHABLE || outcome->fault == FAULT_TIMEOUT;
     bool answers =
-        commands->state == SERVER_UP && commands->heard_at > c->asked_at;
+        commands->state == SERVER_UP && commands->heard_at > c->sent_at;
     /* All that were under way fail together, and count once. */
     if (lost && !was_up && (outcome->unsure || answers) &&
-        c->asked_at >= l->cut_at) {
+        c->sent_at >= l->cut_at) {
         l->cut++;
         l->cut_at = now;
     }
     if (!lost || l->cut >= CUT_FEW)
-        refused(c, outcome, now);
+        on_refused(c, outcome, now);
 }
 
 static void take_message(
@@ -362,9 +362,9 @@ static void take_answer(
     struct asking *asked = c->asking;
     c->asking = NULL;
     if (outcome->kind == OUTCOME_FAULT)
-        failed(c, outcome, now);
+        on_failed(c, outcome, now);
     else
-        confirmed(c, now);
+        on_confirmed(c, now);
     asking_free(asked);
     channel_act(c, now);
 }

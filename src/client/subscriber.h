@@ -41,7 +41,7 @@ struct channel {
     bool refused;        /* until retry_at, or a new connection for commands */
     unsigned commands;   /* refused: that connection then */
     uint64_t retry_at;
-    uint64_t asked_at;     /* when SUBSCRIBE was submitted last */
+    uint64_t sent_at;      /* when SUBSCRIBE was submitted last */
     struct asking *asking; /* NULL: it is not under way */
 };
 

@@ -129,9 +129,9 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     return other;
 }
 
-bool voters_believe(struct node *n, uint64_t asked_at, uint64_t now)
+bool voters_believe(struct node *n, uint64_t sent_at, uint64_t now)
 {
-    if (weigh_message(&n->voter.eligibility, asked_at, now))
+    if (weigh_message(&n->voter.eligibility, sent_at, now))
         return true;
     judge_again(n, now);
     return false;

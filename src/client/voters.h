@@ -25,14 +25,14 @@ bool voters_judge(struct node *n, uint64_t now);
 bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     struct outcome *refusal, struct text *words);
 
-/* As weigh_outcome(). Returns the outcome to count: outcome itself, or other;
- * the text of other is in *words. */
+/* As weigh_outcome(). Returns the outcome to count: outcome itself, or *other,
+ * whose text is in *words. */
 const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now, struct outcome *other,
     struct text *words);
 
 /* As weigh_message(). */
-bool voters_believe(struct node *n, uint64_t asked_at, uint64_t now);
+bool voters_believe(struct node *n, uint64_t sent_at, uint64_t now);
 
 /* Adds why it has no vote now, or nothing. */
 void voters_explain(const struct node *n, uint64_t now, struct text *text);

@@ -84,7 +84,7 @@ static const struct limit limits[] = {URL_PARAMS(AS_LIMIT)
 
 static const struct row {
     int flags;
-    size_t place; /* of the member of struct settings */
+    size_t offset; /* of the member of struct settings */
 } rows[] = {URL_PARAMS(AS_ROW)};
 
 #define COUNT (sizeof(rows) / sizeof(rows[0]))
@@ -117,10 +117,10 @@ void param_describe(size_t row, struct text *text)
 
 bool param_set(struct settings *settings, size_t row, char *value)
 {
-    void *place = (char *)settings + rows[row].place;
+    void *member = (char *)settings + rows[row].offset;
 
     if (limits[row].kind != LIMIT_TEXT) {
-        bool good = limit_read(&limits[row], value, place);
+        bool good = limit_read(&limits[row], value, member);
         free(value);
         return good;
     }
@@ -128,7 +128,7 @@ bool param_set(struct settings *settings, size_t row, char *value)
         secret_free(value);
         return false;
     }
-    char **text = place;
+    char **text = member;
     secret_free(*text);
     *text = value;
     return true;
@@ -136,7 +136,7 @@ bool param_set(struct settings *settings, size_t row, char *value)
 
 void param_set_number(struct settings *settings, size_t row, uint64_t value)
 {
-    *(uint64_t *)(void *)((char *)settings + rows[row].place) = value;
+    *(uint64_t *)(void *)((char *)settings + rows[row].offset) = value;
 }
 
 void settings_init(struct settings *settings)
@@ -159,8 +159,8 @@ bool param_of_tls(size_t row)
 
 bool param_equal(size_t row, const struct settings *a, const struct settings *b)
 {
-    const void *in_a = (const char *)a + rows[row].place;
-    const void *in_b = (const char *)b + rows[row].place;
+    const void *in_a = (const char *)a + rows[row].offset;
+    const void *in_b = (const char *)b + rows[row].offset;
 
     if (limits[row].kind != LIMIT_TEXT)
         return *(const uint64_t *)in_a == *(const uint64_t *)in_b;
@@ -170,8 +170,8 @@ bool param_equal(size_t row, const struct settings *a, const struct settings *b)
 
 bool param_copy(size_t row, struct settings *to, const struct settings *from)
 {
-    void *in_to = (char *)to + rows[row].place;
-    const void *in_from = (const char *)from + rows[row].place;
+    void *in_to = (char *)to + rows[row].offset;
+    const void *in_from = (const char *)from + rows[row].offset;
     const char *text = NULL;
     char *copy = NULL;
 
@@ -251,7 +251,7 @@ void secret_free(char *secret)
 void settings_free(struct settings *settings)
 {
     for (size_t i = 0; i < COUNT; i++) {
-        char **text = (void *)((char *)settings + rows[i].place);
+        char **text = (void *)((char *)settings + rows[i].offset);
         if (limits[i].kind != LIMIT_TEXT)
             continue;
         secret_free(*text);

@@ -13,9 +13,10 @@
  * a fast network would ask for a lock that is held for long too often. */
 #define STEP_PART 4
 
-/* Rivals that are taken for granted after a second lost round, instead of
- * finding each of them by another lost one. The first lost round does not count
- * them: a lock that is rarely contended is soon free again. */
+/* After a second lost round, so many other clients are assumed beside those
+ * that won a round, instead of finding each of them by another lost one. The
+ * first lost round does not count them: a lock that is rarely contended is soon
+ * free again. */
 #define UNSEEN_RIVALS 5
 
 uint64_t contention_delay(struct backoff *b, unsigned lost, uint64_t round_ns)

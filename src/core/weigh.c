@@ -78,9 +78,9 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     return false;
 }
 
-bool weigh_message(const struct eligibility *e, uint64_t asked_at, uint64_t now)
+bool weigh_message(const struct eligibility *e, uint64_t sent_at, uint64_t now)
 {
-    const struct outcome grant = {.kind = OUTCOME_GRANTED, .sent_at = asked_at};
+    const struct outcome grant = {.kind = OUTCOME_GRANTED, .sent_at = sent_at};
     struct outcome instead;
     return weigh_outcome(e, VERB_STAY, &grant, now, &instead);
 }

@@ -26,9 +26,8 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
 
 /* Does a message count by which the lock is handed over to a token in line? It
  * counts as a grant in answer to the request by which the token waits, which
- * was sent at asked_at (line_last_sent_at()). False: the next answer decides.
+ * was sent at sent_at (line_last_sent_at()). False: the next answer decides.
  */
-bool weigh_message(
-    const struct eligibility *e, uint64_t asked_at, uint64_t now);
+bool weigh_message(const struct eligibility *e, uint64_t sent_at, uint64_t now);
 
 #endif

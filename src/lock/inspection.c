@@ -60,7 +60,7 @@ static bool outlasts(int64_t a, int64_t b)
 
 /* Counts the servers with that value. *left_ms: how long a quorum of them keeps
  * it, or all of them if they are fewer. */
-static unsigned keepers(const struct inspection *found,
+static unsigned count_holders(const struct inspection *found,
     const struct note *notes, unsigned servers, const nxl_holder *of,
     int64_t *left_ms)
 {
@@ -88,7 +88,8 @@ void inspection_choose(
         int64_t left_ms;
         if (notes[i].kind != NOTE_YES)
             continue;
-        unsigned count = keepers(found, notes, servers, found->at[i], &left_ms);
+        unsigned count =
+            count_holders(found, notes, servers, found->at[i], &left_ms);
         if (count <= most)
             continue;
         most = count;

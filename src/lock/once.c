@@ -64,9 +64,9 @@ struct slice once_line(const struct once *once)
     return reply_values_at(&once->found, 2);
 }
 
-/* Work has begun: keeps the line that was in doubt before, if one was, because
- * FAILED restores it. */
-static void keep_before(struct once *once)
+/* Work has begun: remembers the line that was in doubt before, if one was,
+ * because FAILED restores it. */
+static void remember_before(struct once *once)
 {
     struct slice line = reply_values_at(&once->found, 3);
     once->before = line.len ? strndup(line.data, line.len) : NULL;
@@ -127,7 +127,7 @@ void once_over(struct nxl_lock *lock, int result)
             read_record(once);
     }
     if (call == CALL_BEGIN && result == NXL_OK)
-        keep_before(once);
+        remember_before(once);
     if (result == NXL_DOUBT && once->answered)
         once->work = WORK_FOUND;
     else if (once->work == WORK_FOUND && result == NXL_LOST)

@@ -40,8 +40,9 @@ void cleaner_free(struct cleaner *k);
 /* All that are in a list by their node. */
 void cleaners_free(struct list *list);
 
-/* Begins the cleanup of the token of a verb: of that are used its kind, token,
- * ttl, not_after and place in line, whose client must outlive the cleaner.
+/* Begins the cleanup of the token of the verb `of`, from which it takes kind,
+ * token, ttl, not_after and the place in line, whose client must outlive the
+ * cleaner.
  * Call exchange_inherit() first, and put the cleaner into the server's lists
  * afterwards. */
 void cleaner_start(struct cleaner *k, enum cleanup_cause cause,

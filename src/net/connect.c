@@ -13,7 +13,7 @@
 #include "base/deadline.h"
 #include "net/quote.h"
 
-static enum dial_state dialled(
+static enum dial_state on_dial(
     const struct server *s, enum dial_state state, enum fault *fault)
 {
     *fault = s->dial.fault;
@@ -21,12 +21,12 @@ static enum dial_state dialled(
 }
 
 /* Goes on when the credentials may have come. */
-static enum dial_state logged_in(struct server *s, enum login_state state,
+static enum dial_state on_login(struct server *s, enum login_state state,
     uint64_t now, struct transport *made, enum fault *fault)
 {
     switch (state) {
     case LOGIN_READY:
-        return dialled(s,
+        return on_dial(s,
             dial_start(&s->dial, &s->to, now, s->connect_end, made, &s->why),
             fault);
     case LOGIN_WAIT:
@@ -43,7 +43,7 @@ static enum dial_state logged_in(struct server *s, enum login_state state,
 enum dial_state connect_start(
     struct server *s, uint64_t now, struct transport *made, enum fault *fault)
 {
-    return logged_in(
+    return on_login(
         s, login_start(&s->login, s->secrets, now, &s->why), now, made, fault);
 }
 
@@ -51,11 +51,11 @@ enum dial_state connect_step(
     struct server *s, uint64_t now, struct transport *made, enum fault *fault)
 {
     if (!s->login.busy)
-        return dialled(
+        return on_dial(
             s, dial_step(&s->dial, &s->to, now, made, &s->why), fault);
     if (now < s->connect_end)
-        return logged_in(s, login_step(&s->login, s->secrets, now, &s->why),
-            now, made, fault);
+        return on_login(s, login_step(&s->login, s->secrets, now, &s->why), now,
+            made, fault);
     login_cancel(&s->login);
     text_set(&s->why, "the credentials callback has not returned within ");
     text_add_duration(&s->why, s->to.settings->timeout_ms, false);

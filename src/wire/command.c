@@ -30,23 +30,23 @@ static void args_push_ttl(struct args *a, const struct verb *verb)
     args_push(a, decimal_of(&a->ttl, verb->ttl_ms));
 }
 
-static void args_push_script(
-    struct args *a, const struct script *script, bool whole, const char *keys)
+static void args_push_script(struct args *a, const struct script *script,
+    bool with_text, const char *keys)
 {
-    args_push(a, slice_of(whole ? "EVAL" : "EVALSHA"));
-    args_push(a, whole ? script->body : slice_of(script->sha1));
+    args_push(a, slice_of(with_text ? "EVAL" : "EVALSHA"));
+    args_push(a, with_text ? script->body : slice_of(script->sha1));
     args_push(a, slice_of(keys));
 }
 
 static void script_args(struct args *a, const struct command_form *form,
-    const struct verb *verb, bool whole)
+    const struct verb *verb, bool with_text)
 {
     const struct script *script = &scripts[form->script];
 
     if (form->script == SCRIPT_EXTEND && !guarded(GUARD_SHORTEN))
         script = &scripts[SCRIPT_CAP_TTL];
     a->count = 0;
-    args_push_script(a, script, whole, "1");
+    args_push_script(a, script, with_text, "1");
     args_push(a, verb->key);
     if (form->token != 0)
         args_push(a, verb->token);
@@ -249,14 +249,14 @@ bool command_psetex(struct buf *out, const struct verb *verb)
     return command_append(out, a.count, a.arg);
 }
 
-bool command_fence(struct buf *out, const struct verb *verb, bool whole,
+bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
     uint64_t keep_ms, struct slice old)
 {
     bool raise = verb->kind == VERB_RAISE;
     const struct script *script = &scripts[raise ? SCRIPT_RAISE : SCRIPT_FENCE];
     struct args a = {0};
     struct decimal number, keep;
-    args_push_script(&a, script, whole, "2");
+    args_push_script(&a, script, with_text, "2");
     args_push(&a, verb->key);
     args_push(&a, verb->counter);
     args_push(&a, verb->token);
@@ -271,7 +271,7 @@ bool command_fence(struct buf *out, const struct verb *verb, bool whole,
 }
 
 bool command_release(struct buf *out, const struct command_form *form,
-    const struct verb *verb, const char *how, bool whole)
+    const struct verb *verb, const char *hand_over, bool with_text)
 {
     struct args a;
     struct buf member = {0};
@@ -280,11 +280,11 @@ bool command_release(struct buf *out, const struct command_form *form,
     bool ok = (!in_line || waiter_append(&member, verb)) &&
               (!tagged || companion_make(verb->key, COMPANION_MARK, &mark));
     if (ok) {
-        script_args(&a, form, verb, whole);
+        script_args(&a, form, verb, with_text);
         if (in_line)
             args_push(&a, (struct slice){buf_head(&member), buf_len(&member)});
-        else if (*how || tagged)
-            args_push(&a, slice_of(how));
+        else if (*hand_over || tagged)
+            args_push(&a, slice_of(hand_over));
         if (tagged)
             args_push(&a, mark);
         ok = command_append(out, a.count, a.arg);
@@ -294,7 +294,7 @@ bool command_release(struct buf *out, const struct command_form *form,
     return ok;
 }
 
-bool command_wait(struct buf *out, const struct verb *verb, bool whole)
+bool command_wait(struct buf *out, const struct verb *verb, bool with_text)
 {
     struct args a = {0};
     struct slice line = {NULL, 0}, mark = {NULL, 0}, gap = {NULL, 0};
@@ -303,7 +303,7 @@ bool command_wait(struct buf *out, const struct verb *verb, bool whole)
               companion_make(verb->key, COMPANION_MARK, &mark) &&
               companion_make(verb->key, COMPANION_GAP, &gap);
     if (ok) {
-        args_push_script(&a, &scripts[SCRIPT_WAIT], whole, "4");
+        args_push_script(&a, &scripts[SCRIPT_WAIT], with_text, "4");
         args_push(&a, verb->key);
         args_push(&a, line);
         args_push(&a, mark);

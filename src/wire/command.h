@@ -61,26 +61,26 @@ bool command_verb_eval(
     struct buf *out, const struct command_form *form, const struct verb *verb);
 
 /* RELEASE of a token that may be in line (verb.client), or of a key with a
- * hash tag, or by another hand-over than usual (how, see release.lua); JOIN
- * and STAY. whole: EVAL with the script's text, otherwise EVALSHA. */
+ * hash tag, or by another hand-over than usual (hand_over, see release.lua);
+ * JOIN and STAY. with_text: EVAL with the script's text, otherwise EVALSHA. */
 bool command_release(struct buf *out, const struct command_form *form,
-    const struct verb *verb, const char *how, bool whole);
-bool command_wait(struct buf *out, const struct verb *verb, bool whole);
+    const struct verb *verb, const char *hand_over, bool with_text);
+bool command_wait(struct buf *out, const struct verb *verb, bool with_text);
 
-/* ACQUIRE with verb.counter, or RAISE; whole: EVAL with the script's text,
+/* ACQUIRE with verb.counter, or RAISE; with_text: EVAL with the script's text,
  * otherwise EVALSHA. The counter may expire keep_ms after it was last written.
  * old: the expired timestamp that ACQUIRE replaces; empty: the key must be
  * free. */
-bool command_fence(struct buf *out, const struct verb *verb, bool whole,
+bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
     uint64_t keep_ms, struct slice old);
 
-/* command_once.c: BEGIN and LOOK; TELL and UNBEGIN; FORGET. how: as in
+/* command_once.c: BEGIN and LOOK; TELL and UNBEGIN; FORGET. hand_over: as in
  * command_release(). keeps_key: by now the key may be another process's. */
-bool command_begin(struct buf *out, const struct verb *verb, const char *how,
-    bool whole, uint64_t counter_keep_ms);
-bool command_tell(struct buf *out, const struct verb *verb, const char *how,
-    bool whole, bool keeps_key);
-bool command_forget(struct buf *out, const struct verb *verb, bool whole);
+bool command_begin(struct buf *out, const struct verb *verb,
+    const char *hand_over, bool with_text, uint64_t counter_keep_ms);
+bool command_tell(struct buf *out, const struct verb *verb,
+    const char *hand_over, bool with_text, bool keeps_key);
+bool command_forget(struct buf *out, const struct verb *verb, bool with_text);
 
 /* ACQUIRE by a script that replaces the value old of a key without a TTL. */
 bool command_takeover(

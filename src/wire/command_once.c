@@ -49,8 +49,8 @@ static struct slice fingerprint_arg(
     return (struct slice){*room, 1 + len};
 }
 
-bool command_begin(struct buf *out, const struct verb *verb, const char *how,
-    bool whole, uint64_t counter_keep_ms)
+bool command_begin(struct buf *out, const struct verb *verb,
+    const char *hand_over, bool with_text, uint64_t counter_keep_ms)
 {
     const struct script *script = &scripts[SCRIPT_BEGIN];
     const struct once_terms *terms = verb->once;
@@ -63,12 +63,13 @@ bool command_begin(struct buf *out, const struct verb *verb, const char *how,
 
     if (!once_keys_make(verb, &keys))
         return false;
-    struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
-        whole ? script->body : slice_of(script->sha1), slice_of("3"), verb->key,
-        keys.record, keys.counter, verb->token, decimal_of(&ttl, verb->ttl_ms),
-        slice_of(mode), decimal_of(&keep, terms->keep_ms),
+    struct slice argv[] = {slice_of(with_text ? "EVAL" : "EVALSHA"),
+        with_text ? script->body : slice_of(script->sha1), slice_of("3"),
+        verb->key, keys.record, keys.counter, verb->token,
+        decimal_of(&ttl, verb->ttl_ms), slice_of(mode),
+        decimal_of(&keep, terms->keep_ms),
         fingerprint_arg(&fingerprint, terms->fingerprint),
-        decimal_of(&least, counter_keep_ms), slice_of(how), keys.mark};
+        decimal_of(&least, counter_keep_ms), slice_of(hand_over), keys.mark};
     bool ok = command_append(out, sizeof(argv) / sizeof(argv[0]), argv);
     once_keys_free(&keys);
     return ok;
@@ -85,8 +86,8 @@ static const char *reported_word(const struct verb *verb)
     return verb->kind == VERB_UNBEGIN ? "unbegun" : words[verb->once->reported];
 }
 
-bool command_tell(struct buf *out, const struct verb *verb, const char *how,
-    bool whole, bool keeps_key)
+bool command_tell(struct buf *out, const struct verb *verb,
+    const char *hand_over, bool with_text, bool keeps_key)
 {
     static const struct once_terms none = {.reported = ONCE_FAILED};
     const struct script *script = &scripts[SCRIPT_TELL];
@@ -98,30 +99,30 @@ bool command_tell(struct buf *out, const struct verb *verb, const char *how,
 
     if (!once_keys_make(verb, &keys))
         return false;
-    struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
-        whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,
-        keys.record, verb->token, slice_of(reported_word(verb)),
+    struct slice argv[] = {slice_of(with_text ? "EVAL" : "EVALSHA"),
+        with_text ? script->body : slice_of(script->sha1), slice_of("2"),
+        verb->key, keys.record, verb->token, slice_of(reported_word(verb)),
         decimal_signed(&code, terms->code), decimal_of(&keep, terms->keep_ms),
         fingerprint_arg(&fingerprint, terms->fingerprint),
         keeps_key ? slice_of("-1")
                   : decimal_of(&stays, unbegins ? 0 : verb->ttl_ms),
-        slice_of(how), keys.mark, terms->result};
+        slice_of(hand_over), keys.mark, terms->result};
     int argc = sizeof(argv) / sizeof(argv[0]);
     bool ok = command_append(out, argc - terms->result_omitted, argv);
     once_keys_free(&keys);
     return ok;
 }
 
-bool command_forget(struct buf *out, const struct verb *verb, bool whole)
+bool command_forget(struct buf *out, const struct verb *verb, bool with_text)
 {
     const struct script *script = &scripts[SCRIPT_FORGET];
     struct once_keys keys;
 
     if (!once_keys_make(verb, &keys))
         return false;
-    struct slice argv[] = {slice_of(whole ? "EVAL" : "EVALSHA"),
-        whole ? script->body : slice_of(script->sha1), slice_of("2"), verb->key,
-        keys.record, verb->once->line};
+    struct slice argv[] = {slice_of(with_text ? "EVAL" : "EVALSHA"),
+        with_text ? script->body : slice_of(script->sha1), slice_of("2"),
+        verb->key, keys.record, verb->once->line};
     bool ok = command_append(out, sizeof(argv) / sizeof(argv[0]), argv);
     once_keys_free(&keys);
     return ok;

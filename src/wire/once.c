@@ -13,21 +13,21 @@
 static unsigned begin_encode(struct exchange *x, struct buf *out)
 {
     reply_values_clear(x->verb->values); /* of an earlier connection */
-    return command_begin(out, x->verb, scripted_how(x).text,
+    return command_begin(out, x->verb, scripted_hand_over(x).text,
         scripted_as_text(x), fenced_counter_ttl_ms(x));
 }
 
 static unsigned tell_encode(struct exchange *x, struct buf *out)
 {
     reply_values_clear(x->verb->values);
-    return command_tell(out, x->verb, scripted_how(x).text, scripted_as_text(x),
-        verb_past_use(x->verb, x->dialect->now));
+    return command_tell(out, x->verb, scripted_hand_over(x).text,
+        scripted_as_text(x), verb_past_use(x->verb, x->dialect->now));
 }
 
 static unsigned unbegin_encode(struct exchange *x, struct buf *out)
 {
     return command_tell(
-        out, x->verb, scripted_how(x).text, scripted_as_text(x), false);
+        out, x->verb, scripted_hand_over(x).text, scripted_as_text(x), false);
 }
 
 static unsigned forget_encode(struct exchange *x, struct buf *out)

@@ -20,16 +20,16 @@ bool scripted_as_text(const struct exchange *x)
     return x->always_text || x->step == BY_TEXT;
 }
 
-struct hand_over_how scripted_how(const struct exchange *x)
+struct hand_over_arg scripted_hand_over(const struct exchange *x)
 {
-    struct hand_over_how how = {""};
+    struct hand_over_arg arg = {""};
     if (x->dialect->no_line || x->dialect->now < x->hand_over_again)
-        how.text[0] = '-';
+        arg.text[0] = '-';
     else if (x->verb->gap_ms > 0)
-        snprintf(how.text, sizeof(how.text), "?%" PRIu32, x->verb->gap_ms);
+        snprintf(arg.text, sizeof(arg.text), "?%" PRIu32, x->verb->gap_ms);
     else if (x->verb->has_followers)
-        how.text[0] = '+';
-    return how;
+        arg.text[0] = '+';
+    return arg;
 }
 
 void scripted_not_handed_over(struct exchange *x)
@@ -40,14 +40,14 @@ void scripted_not_handed_over(struct exchange *x)
 static bool scripted_append(struct exchange *x, struct buf *out)
 {
     const struct verb *verb = x->verb;
-    struct hand_over_how how = scripted_how(x);
+    struct hand_over_arg arg = scripted_hand_over(x);
     const struct command_form *form = &x->strategy->form;
-    bool whole = scripted_as_text(x) || x->strategy->is_as_text;
+    bool with_text = scripted_as_text(x) || x->strategy->is_as_text;
 
     if (verb->kind == VERB_RELEASE &&
-        (*how.text || verb->client.len > 0 || key_has_tag(verb->key)))
-        return command_release(out, form, verb, how.text, whole);
-    if (whole)
+        (*arg.text || verb->client.len > 0 || key_has_tag(verb->key)))
+        return command_release(out, form, verb, arg.text, with_text);
+    if (with_text)
         return command_verb_eval(out, form, verb);
     return command_verb(out, form, verb, command_cached(x->cache, verb->kind));
 }

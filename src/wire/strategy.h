@@ -193,10 +193,10 @@ enum exchange_next scripted_capped(
 enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply);
 /* How a script that gives the key up hands it over: see release.lua. */
-struct hand_over_how {
+struct hand_over_arg {
     char text[12];
 };
-struct hand_over_how scripted_how(const struct exchange *x);
+struct hand_over_arg scripted_hand_over(const struct exchange *x);
 /* The script has removed the key, but could not hand the lock over. */
 void scripted_not_handed_over(struct exchange *x);
 /* Is the script sent with its text in this step? */

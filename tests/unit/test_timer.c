@@ -16,7 +16,7 @@ static void assert_heap(const struct timers *t)
     for (size_t i = 0; i < t->count; i++) {
         const struct timer *timer = t->heap[i].timer;
         set += timer->at != NEVER;
-        assert_int_equal(timer->place, i + 1);
+        assert_int_equal(timer->heap_slot, i + 1);
         assert_true(t->heap[i].key <= timer->at);
         if (i > 0)
             assert_true(t->heap[(i - 1) / CHILDREN].key <= t->heap[i].key);
@@ -40,7 +40,7 @@ static void test_in_order(void **state)
     assert_int_equal(timers_next(&t), 10);
     assert_null(timers_due(&t, 9));
     assert_ptr_equal(timers_due(&t, 10), &b);
-    assert_int_equal(b.place, 0);
+    assert_int_equal(b.heap_slot, 0);
     assert_null(timers_due(&t, 10));
     assert_ptr_equal(timers_due(&t, 100), &c);
     assert_ptr_equal(timers_due(&t, 100), &a);
@@ -68,7 +68,7 @@ static void test_moving_and_stopping(void **state)
     timer_set(&t, &a, NEVER);
     assert_int_equal(timers_next(&t), 5);
     assert_null(timers_due(&t, 5));
-    assert_int_equal(a.place, 0);
+    assert_int_equal(a.heap_slot, 0);
     assert_int_equal(timers_next(&t), 20);
     timer_set(&t, &a, NEVER);
     timer_stop(&t, &b);
@@ -130,7 +130,7 @@ static uint64_t earliest(const struct timer *timers)
 {
     uint64_t at = NEVER;
     for (int i = 0; i < TIMERS; i++)
-        if (timers[i].place != 0 && timers[i].at < at)
+        if (timers[i].heap_slot != 0 && timers[i].at < at)
             at = timers[i].at;
     return at;
 }
@@ -243,7 +243,7 @@ static void test_a_million(void **state)
                           (i % 3 == 0 ? 1000 : 0);
             assert_true(i % 7 != 0);
             assert_int_equal(at, now);
-            assert_int_equal(due->place, 0);
+            assert_int_equal(due->heap_slot, 0);
         }
     }
     assert_int_equal(came, set);
