@@ -92,6 +92,12 @@ void checker_set(
     checker_vouched(w, s, m, m->ttl_ms);
 }
 
+void checker_lost_hand_over(
+    struct world *w, const struct model_server *s, const struct message *m)
+{
+    checker_facts(&w->checker, m->token)->set &= ~(1u << s->index);
+}
+
 void checker_answered(
     struct world *w, const struct model_server *s, const struct message *m)
 {

@@ -200,6 +200,10 @@ void checker_capped(
 /* A request that may set the key was answered "granted". */
 void checker_answered(
     struct world *w, const struct model_server *s, const struct message *m);
+/* A BEGIN was answered "busy": what a wait in line had brought is over, and
+ * nothing of the call is left there. */
+void checker_lost_hand_over(
+    struct world *w, const struct model_server *s, const struct message *m);
 void checker_rewound(struct world *w, struct model_server *s);
 
 /* ---------------------------------------------- what the clients take for so

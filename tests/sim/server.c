@@ -380,6 +380,8 @@ static void note_answer(
         checker_answered(w, s, m);
     if (m->outcome.kind != OUTCOME_BUSY)
         return;
+    if (m->held)
+        checker_lost_hand_over(w, s, m);
     m->stood = key->token;
     m->gap = key->token == 0 && queue_in_gap(w, s, m->name);
     if (m->gap)
