@@ -109,7 +109,7 @@ EVENTS = {
     "acquired": "acquired '",
     "skipped": "'.*' is (held by|done:)",
     "ended": "nxlock (run|once|acquire) '.*' ended with exit code ",
-    "command-ended": r"\S+ (ended with exit code|was ended|was stopped) ",
+    "command-ended": r"\S+ (ended with exit code|was (ended|stopped|killed)) ",
 }
 # The states of an output. One that is full is never read; a slow reader begins
 # when nxlock has nothing left to do.
@@ -219,6 +219,16 @@ class Cell:
                 prints and self.states["stderr"] in ("read", "both")):
             self.read_now()
 
+    def is_writing(self):
+        """The program waits in a write to a pipe. Before, it answers to SIGTERM
+        with an exit code of its own."""
+        try:
+            with open(f"/proc/{self.process.pid}/wchan",
+                      encoding="ascii") as where:
+                return "pipe_write" in where.read()
+        except FileNotFoundError:  # it has ended
+            return False
+
     def read_now(self):
         for pipe in self.pipes.values():
             pipe.reading = pipe.reading or pipe.state == "slow"
@@ -248,7 +258,7 @@ class Cell:
             self.room.server.cli("DEL", self.name)
         if age > READS_AT_S:
             self.read_now()
-        if age > 0.5 and self.expected() == KILLED:
+        if self.expected() == KILLED and self.is_writing():
             self.process.terminate()
         return bool(ready), age
 
