@@ -32,13 +32,15 @@ static struct nxl_lock *find(struct channel *channel, struct slice token)
     return NULL;
 }
 
-static void ask_all(struct channel *channel, uint64_t now)
+/* Reports an event to all that wait in line by the channel. */
+static void report_to_all(struct channel *channel,
+    void (*report)(struct life *life, uint64_t now), uint64_t now)
 {
     struct list *node = channel->waiting.next, *next;
     for (; node != &channel->waiting; node = next) {
         struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
         next = node->next;
-        life_prompted(&lock->life, now);
+        report(&lock->life, now);
         lock_run(lock, now);
     }
 }
@@ -58,7 +60,7 @@ static void take_message(
     struct slice token = {payload.data + hint, payload.len - hint};
     struct nxl_lock *lock = find(channel, token);
     if (!token_valid(token)) {
-        ask_all(channel, now);
+        report_to_all(channel, life_prompted, now);
         return;
     }
     /* Without a lock, it is a token that was given up: its cleanup is under
@@ -76,13 +78,7 @@ static void take_message(
 
 static void take_change(struct channel *channel, uint64_t now)
 {
-    struct list *node = channel->waiting.next, *next;
-    for (; node != &channel->waiting; node = next) {
-        struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
-        next = node->next;
-        life_messages_changed(&lock->life, now);
-        lock_run(lock, now);
-    }
+    report_to_all(channel, life_messages_changed, now);
 }
 
 void line_messages_init(struct nxl_client *client)
