@@ -218,12 +218,13 @@ typedef struct nxl_client_options {
     /* Limits the I/O of one call: name lookup, connect, AUTH, replies, cleanup.
      * Default 2000; 10 ... 600000. */
     int64_t timeout_ms;
-    /* The longest ttl_ms a lock of this client may request. Default 60000; at
-     * most 2147483647. HARM: raising it extends how long a crashed holder
-     * blocks the others. All clients of several servers must use the same
-     * value. So must all that lock with NXL_SCHEME_TIMESTAMP where WATCH is
-     * refused: there a request that arrives late could shorten the lease of
-     * another client. */
+    /* The longest ttl_ms a lock of this client may request. Default 60000, and
+     * 30000 with several servers or a guard (guard_restarts, guard_failover),
+     * which lasts as long; at most 2147483647. HARM: raising it extends how
+     * long a crashed holder blocks the others. All clients of several servers
+     * must use the same value. So must all that lock with NXL_SCHEME_TIMESTAMP
+     * where WATCH is refused: there a request that arrives late could shorten
+     * the lease of another client. */
     int64_t max_ttl_ms;
     /* How much the clock rates of this machine and the server may differ, in
      * parts per million of the TTL. Default 10000 (1 %); 1 ... 500000. HARM:
@@ -315,12 +316,28 @@ typedef struct nxl_client_options {
      * the order is not kept. Several servers have no line.
      * nxl_client_describe() says which is in use, and why. */
     int64_t poll;
+    /* Failover quarantine, for an address behind which another server may
+     * become the primary (a managed service, a virtual address, a DNS name),
+     * and for servers of a list that have replicas. An enum nxl_guard; AUTO: as
+     * guard_restarts. ON includes guard_restarts. A primary that was promoted
+     * may lack the last locks, so it grants none until all of them have
+     * expired: max_ttl_ms plus drift plus 1 s, in whole seconds plus one, after
+     * its promotion; 1 s after one by FAILOVER that a running client has seen,
+     * which loses nothing. Where no replica's connection shows when that was,
+     * the clients remember it in the key PREFIXnxl-p. A connection that was
+     * silent for a second is asked with PING before a lock command is sent. A
+     * wait for a lock goes on while the address leads to a replica. HARM when
+     * off: after a failover that loses writes two clients can hold one lock.
+     * HARM in any case: a primary that is cut off from its replicas, but not
+     * from some of the clients, goes on granting locks to them;
+     * min-replicas-to-write 1 at the servers ends that. Needs INFO. */
+    int64_t guard_failover;
 } nxl_client_options;
 
 /* clang-format off */
 #define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
                                   0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, \
-                                  NULL, 0, NULL, NULL, NULL, NULL, 0 }
+                                  NULL, 0, NULL, NULL, NULL, NULL, 0, 0 }
 /* clang-format on */
 /* Same as NXL_CLIENT_OPTIONS_INIT, for C++. */
 void nxl_client_options_init(nxl_client_options *options);

@@ -19,9 +19,11 @@
 #include "client/leader.h"
 #include "client/renewal_thread.h"
 #include "client/turn.h"
+#include "client/voters.h"
 #include "lock/drive.h"
 #include "lock/line_messages.h"
 #include "lock/message.h"
+#include "wire/marker.h"
 
 /* How long freeing a client may wait for its cleanups. */
 #define FREE_BUDGET_MS 500
@@ -48,13 +50,30 @@ _Static_assert(SECRETS_MAX > 2 * MAX_SERVERS && MAX_SERVERS > 1,
 static bool make_nodes(struct nxl_client *client, struct endpoints *e)
 {
     const struct settings *set = &e->at[0].settings;
-    client->guards_restarts = set->guard_restarts == GUARD_RESTARTS_AUTO
-                                  ? e->count > 1
-                                  : set->guard_restarts == GUARD_RESTARTS_ON;
+    client->guards_restarts = e->guards_restarts;
+    client->guards_failover = e->guards_failover;
     /* durable=1: whether a record may begin is found out before it does. */
     bool sole = e->count == 1 && !client->guards_restarts && !set->durable;
     client->server_count = e->count;
     return nodes_make(&client->nodes, e->at, e->count, sole, clock_now());
+}
+
+/* Has each server's age as a primary found out. False: no memory. */
+static bool guard_nodes(struct nxl_client *client)
+{
+    size_t len = client->prefix.len + sizeof(MARKER_NAME) - 1;
+    char *marker = malloc(len + 1);
+    if (!marker)
+        return false;
+    memcpy(marker, client->prefix.data, client->prefix.len);
+    memcpy(marker + client->prefix.len, MARKER_NAME, sizeof(MARKER_NAME));
+    client->marker = (struct slice){marker, len};
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        struct eligibility_terms terms = voters_terms(n);
+        server_guard_failover(
+            &n->server, client->marker, eligibility_needed_s(&terms));
+    }
+    return true;
 }
 
 /* Makes everything that can fail, in an order that client_destroy() can
@@ -81,6 +100,10 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
         return NXL_E_NOMEM;
     }
     client->prefix = (struct slice){copy, strlen(copy)};
+    if (client->guards_failover && !guard_nodes(client)) {
+        text_add(error, "out of memory: cannot create the client");
+        return NXL_E_NOMEM;
+    }
     if (!client->entropy ||
         !entropy_take(client->entropy, &client->salt, sizeof(client->salt))) {
         text_add(error, "cannot get random bytes, or memory for them, from "

@@ -215,6 +215,49 @@ static int try_password_files(const struct endpoints *e, struct text *error)
     return NXL_OK;
 }
 
+/* ------------------------------------------------------------------ guards */
+
+/* A guard lasts as long as the longest lease, so that is shorter by default
+ * where one may be on. Clients of several servers must agree on it, even with
+ * guard_restarts=off. */
+#define GUARDED_MAX_TTL_MS 30000
+
+static void shorten_max_ttl(struct endpoints *e)
+{
+    size_t row = param_find(slice_of("max_ttl_ms"));
+    bool given = e->at[0].settings.max_ttl_given;
+    for (unsigned i = 0; i < e->count; i++)
+        given = given || gives(&e->at[i], row);
+    for (unsigned i = 0; !given && i < e->count; i++)
+        e->at[i].settings.max_ttl_ms = GUARDED_MAX_TTL_MS;
+}
+
+static int decide_guards(struct endpoints *e, struct text *error)
+{
+    const struct settings *set = &e->at[0].settings;
+    bool restarts = set->guard_restarts != GUARD_SWITCH_OFF;
+    bool automatic = e->count > 1 && restarts;
+    e->guards_failover = set->guard_failover == GUARD_SWITCH_AUTO
+                             ? automatic
+                             : set->guard_failover == GUARD_SWITCH_ON;
+    e->guards_restarts = automatic || e->guards_failover ||
+                         set->guard_restarts == GUARD_SWITCH_ON;
+    if (e->guards_failover && !restarts) {
+        text_set(error, "guard_failover=on includes guard_restarts: remove "
+                        "guard_restarts=off");
+        return NXL_E_URL;
+    }
+    if (e->guards_failover && set->scheme == LOCK_SCHEME_TIMESTAMP) {
+        text_set(error, "guard_failover=on does not work with "
+                        "scheme=timestamp: after a failover another clock "
+                        "decides which locks have expired");
+        return NXL_E_URL;
+    }
+    if (e->count > 1 || e->guards_restarts)
+        shorten_max_ttl(e);
+    return NXL_OK;
+}
+
 int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     const struct settings *defaults, struct text *error)
 {
@@ -237,6 +280,8 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
             count);
         rc = NXL_E_URL;
     }
+    if (rc == NXL_OK)
+        rc = decide_guards(e, error);
     if (rc == NXL_OK)
         rc = load_tls(e, error);
     if (rc == NXL_OK)

@@ -12,6 +12,7 @@
 
 struct endpoints {
     unsigned count;
+    bool guards_restarts, guards_failover; /* decided for the whole client */
     struct endpoint at[MAX_SERVERS];
 };
 

@@ -18,9 +18,9 @@
 /* The numbers of the structures are copied to the settings unchanged. */
 _Static_assert((int)LOCK_SCHEME_AUTO == (int)NXL_SCHEME_AUTO &&
                    (int)LOCK_SCHEME_TIMESTAMP == (int)NXL_SCHEME_TIMESTAMP &&
-                   (int)GUARD_RESTARTS_AUTO == (int)NXL_GUARD_AUTO &&
-                   (int)GUARD_RESTARTS_ON == (int)NXL_GUARD_ON &&
-                   (int)GUARD_RESTARTS_OFF == (int)NXL_GUARD_OFF,
+                   (int)GUARD_SWITCH_AUTO == (int)NXL_GUARD_AUTO &&
+                   (int)GUARD_SWITCH_ON == (int)NXL_GUARD_ON &&
+                   (int)GUARD_SWITCH_OFF == (int)NXL_GUARD_OFF,
     "the enums have the same values");
 
 /* A member whose limits are those of its name in config/params.c. */
@@ -44,6 +44,7 @@ static const struct member of_client[] = {
     MEMBER(nxl_client_options, interop),
     MEMBER(nxl_client_options, guard_restarts),
     MEMBER(nxl_client_options, poll),
+    MEMBER(nxl_client_options, guard_failover),
 };
 
 static const struct member of_lock[] = {
@@ -305,6 +306,7 @@ bool options_client(const nxl_client_options *options,
         if (!is_text && number_in(&o, member))
             param_set_number(settings, row, (uint64_t)number_in(&o, member));
     }
+    settings->max_ttl_given = o.max_ttl_ms != 0;
     if (o.credentials)
         settings->login.source =
             credentials_source(o.credentials, o.credentials_arg);

@@ -45,7 +45,7 @@ bool every_is_record(const char *name, size_t length)
 }
 
 /* The record needs a client of its own, because its lease of hours exceeds
- * max_ttl_ms. Without guard_restarts: if a restart loses the record, the only
+ * max_ttl_ms. Without the guards: if a restart loses the record, the only
  * harm is one more run. */
 static int make_record_client(const struct session *session, int64_t ttl_ms)
 {
@@ -56,6 +56,7 @@ static int make_record_client(const struct session *session, int64_t ttl_ms)
         return NXL_E_NOMEM;
     url_list_drop(&list, "max_ttl_ms");
     url_list_drop(&list, "guard_restarts");
+    url_list_drop(&list, "guard_failover");
     options.timeout_ms = session->args->timeout_ms;
     options.max_ttl_ms = ttl_ms;
     options.guard_restarts = NXL_GUARD_OFF;

@@ -25,6 +25,7 @@
 #define REQUEST_MIN_MS 10
 #define MARGIN_MS 250
 #define LIMIT_DEFAULT_MS 60000 /* of max_ttl_ms */
+#define LIMIT_GUARDED_MS 30000 /* ... where a guard may be on */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -196,7 +197,7 @@ int timing_limit(struct args *args)
     bool given = url.max_ttl_ms > 0 && url.max_ttl_ms < MAX_TTL_UNSET;
 
     args->lease_limit_ms = given         ? url.max_ttl_ms
-                           : url.guarded ? LIMIT_DEFAULT_MS
+                           : url.guarded ? LIMIT_GUARDED_MS
                                          : INT32_MAX;
     if (!args->ttl && given)
         args->ttl_ms = smaller(args->ttl_ms, url.max_ttl_ms);

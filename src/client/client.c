@@ -57,6 +57,7 @@ void client_destroy(struct nxl_client *client)
     timers_free(&client->renewals);
     index_free(&client->joined);
     free((char *)client->prefix.data);
+    free((char *)client->marker.data);
     client_close_descriptors(client);
     entropy_free(client->entropy);
     free(client);

@@ -51,7 +51,9 @@ struct nxl_client {
     uint64_t salt; /* random, for jitter */
     uint32_t max_ttl_ms, drift_ppm;
     bool guards_restarts; /* a restarted server has no vote for a while */
+    bool guards_failover; /* nor has one that was promoted */
     struct slice prefix;
+    struct slice marker; /* the key of wire/marker.h; owned */
 
     struct timers timers;   /* of operations that a caller waits for */
     struct timers renewals; /* of renewals */

@@ -22,6 +22,33 @@ static void explain_cluster(const struct eligibility *e, struct text *text)
                        "of them, allow CLUSTER NODES, ACL: +cluster|nodes)");
 }
 
+static void explain_quarantine(
+    const struct eligibility *e, uint64_t now, struct text *text)
+{
+    switch (e->cause) {
+    case CAUSE_STARTED:
+        text_add(text, e->set_back
+                           ? "its clock was set back after it started, so "
+                             "its age is unknown and is counted from "
+                           : "started ");
+        break;
+    case CAUSE_CHANGED:
+        text_add(text, "restarted, promoted or replaced ");
+        break;
+    case CAUSE_PROMOTED:
+    case CAUSE_HANDED_OVER:
+        text_add(text, "promoted ");
+        break;
+    }
+    add_seconds(text, elapsed(e->since, now) / NS_PER_S);
+    text_add(text, e->cause == CAUSE_HANDED_OVER
+                       ? " ago, with all locks"
+                       : " ago; it may have forgotten locks");
+    text_add(text, e->several ? "; its vote counts again in "
+                              : "; it grants locks again in ");
+    add_seconds(text, deadline_left(e->votes_at, now) / NS_PER_S + 1);
+}
+
 void ineligible_explain(
     const struct eligibility *e, uint64_t now, struct text *text)
 {
@@ -29,15 +56,7 @@ void ineligible_explain(
     case REASON_NONE:
         if (now >= e->votes_at)
             return;
-        text_add(text, e->changed ? "restarted, promoted or replaced "
-                       : e->set_back
-                           ? "its clock was set back after it started, so "
-                             "its age is unknown and is counted from "
-                           : "started ");
-        add_seconds(text, elapsed(e->since, now) / NS_PER_S);
-        text_add(text,
-            " ago; it may have forgotten locks; its vote counts again in ");
-        add_seconds(text, deadline_left(e->votes_at, now) / NS_PER_S + 1);
+        explain_quarantine(e, now, text);
         break;
     case REASON_NO_INFO:
         text_add(text, "INFO is refused or does not report the uptime, so "

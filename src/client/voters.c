@@ -22,7 +22,7 @@ static const struct node *duplicate_of(const struct node *n)
     for (; id[0] && other; other = other->next) {
         const struct eligibility *e = &other->voter.eligibility;
         if (other != n && e->reason != REASON_DUPLICATE &&
-            strcmp(e->run_id, id) == 0)
+            strcmp(e->lineage.run_id, id) == 0)
             return other;
     }
     return n;
@@ -55,16 +55,31 @@ static void refuse_requests(struct node *n, uint64_t now)
         eligibility_fault(e, now), &words);
 }
 
+struct eligibility_terms voters_terms(const struct node *n)
+{
+    const struct nxl_client *client = n->client;
+    return (struct eligibility_terms){
+        .max_ttl_ms = client->max_ttl_ms,
+        .drift_ppm = client->drift_ppm,
+        .several = client->server_count > 1,
+        .guard = client->guards_restarts,
+        .failover = client->guards_failover,
+        .durable = n->server.to.settings->durable,
+    };
+}
+
 bool voters_judge(struct node *n, uint64_t now)
 {
     struct voter *v = &n->voter;
-    const struct nxl_client *client = n->client;
     const struct server *s = &n->server;
     if (!voters_unjudged(n))
         return false;
     struct server_info info = {
         .run_id = s->facts.run_id,
         .role = s->facts.role,
+        .replid = s->facts.replid,
+        .replid2 = s->facts.replid2,
+        .primary_s = s->facts.primary_s,
         .cluster = s->facts.cluster,
         .slots = s->facts.slots,
         .uptime_s = s->facts.uptime_s,
@@ -72,16 +87,14 @@ bool voters_judge(struct node *n, uint64_t now)
         .no_aof = s->facts.aof == AOF_OFF,
         .set_back = s->facts.set_back,
     };
-    struct eligibility_terms terms = {
-        .max_ttl_ms = client->max_ttl_ms,
-        .drift_ppm = client->drift_ppm,
-        .several = client->server_count > 1,
-        .guard = client->guards_restarts,
-        .durable = s->to.settings->durable,
-    };
+    facts_clock(&s->facts, &info.clock_low_ns, &info.clock_high_ns);
+    struct eligibility_terms terms = voters_terms(n);
     v->judged = s->connections;
     v->duplicate = duplicate_of(n);
     eligibility_judge(&v->eligibility, &info, &terms, v->duplicate != n, now);
+    int64_t primary_s = eligibility_handed_over_s(&v->eligibility, &terms, now);
+    if (primary_s >= 0)
+        server_mark(&n->server, primary_s * 1000, now);
     if (eligibility_votes(&v->eligibility, now) ||
         !eligibility_matters(&v->eligibility, VERB_BEGIN))
         return false;
@@ -125,7 +138,8 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     if (weigh_outcome(&n->voter.eligibility, verb, outcome, now, other))
         return outcome;
     judge_again(n, now);
-    explain_refusal(n, now, other, words);
+    if (!other->text.data) /* else the server's own words */
+        explain_refusal(n, now, other, words);
     return other;
 }
 

@@ -15,6 +15,9 @@ static inline bool voters_unjudged(const struct node *n)
            n->voter.judged != n->server.connections;
 }
 
+/* What is demanded of a server. */
+struct eligibility_terms voters_terms(const struct node *n);
+
 /* Call it after replies were read. Judges a server whose handshake has just
  * ended; if it has no vote, the acquires that wait for it fail. True: there may
  * be such acquires, and server_next() returns them. */

@@ -46,9 +46,9 @@ enum { OWN = 1, TLS_ONLY = 2, TLS_OWN = OWN | TLS_ONLY };
 
 static const char *const schemes[] = {
     [LOCK_SCHEME_AUTO] = "auto", [LOCK_SCHEME_TIMESTAMP] = "timestamp"};
-static const char *const guards[] = {[GUARD_RESTARTS_AUTO] = "auto",
-    [GUARD_RESTARTS_ON] = "on",
-    [GUARD_RESTARTS_OFF] = "off"};
+static const char *const guards[] = {[GUARD_SWITCH_AUTO] = "auto",
+    [GUARD_SWITCH_ON] = "on",
+    [GUARD_SWITCH_OFF] = "off"};
 static const char *const checks[] = {[TLS_VERIFY_FULL] = "full",
     [TLS_VERIFY_CA] = "ca",
     [TLS_VERIFY_NONE] = "none"};

@@ -17,10 +17,10 @@
 
 /* Values of settings, each in the order of the parameter's words. */
 enum lock_scheme { LOCK_SCHEME_AUTO, LOCK_SCHEME_TIMESTAMP };
-enum guard_restarts {
-    GUARD_RESTARTS_AUTO, /* on if there are two servers or more */
-    GUARD_RESTARTS_ON,
-    GUARD_RESTARTS_OFF
+enum guard_switch {
+    GUARD_SWITCH_AUTO, /* on if there are two servers or more */
+    GUARD_SWITCH_ON,
+    GUARD_SWITCH_OFF
 };
 enum tls_verify {
     TLS_VERIFY_FULL, /* who signed the server's certificate, and its names */
@@ -44,6 +44,8 @@ struct login_settings {
 struct settings {
     uint64_t timeout_ms;
     uint64_t max_ttl_ms;
+    bool
+        max_ttl_given; /* as an option; if a URL sets it, endpoint.given says */
     uint64_t drift_ppm;
     uint64_t keepalive_s;
     uint64_t scheme;  /* enum lock_scheme */
@@ -52,7 +54,8 @@ struct settings {
     struct login_settings login;
     char *prefix;            /* owned; NULL: none */
     uint64_t poll;           /* 0 or 1: do not wait in line */
-    uint64_t guard_restarts; /* enum guard_restarts */
+    uint64_t guard_restarts; /* enum guard_switch */
+    uint64_t guard_failover; /* likewise */
     uint64_t durable;        /* 0 or 1: the server loses nothing in a restart */
 
     /* Of TLS; texts are owned, NULL: none. */
@@ -101,7 +104,10 @@ struct settings {
         SWITCH, 0, 1, 0, NULL, 0) \
     ROW(guard_restarts, guard_restarts, "WORD", \
         "on: no vote for max_ttl_ms after a restart; off; default if several", \
-        WORD, 0, 2, GUARD_RESTARTS_AUTO, guards, 0) \
+        WORD, 0, 2, GUARD_SWITCH_AUTO, guards, 0) \
+    ROW(guard_failover, guard_failover, "WORD", \
+        "on: the same after a promotion, with guard_restarts; off; auto", \
+        WORD, 0, 2, GUARD_SWITCH_AUTO, guards, 0) \
     ROW(durable, durable, "BOOL", \
         "1: a restart loses nothing (AOF, fsync always); default 0", \
         SWITCH, 0, 1, 0, NULL, OWN) \

@@ -14,12 +14,31 @@
 
 #define CHECK_AGAIN NS_PER_S
 
-/* The longest lease and its drift, in whole seconds, rounded up. */
-static uint64_t needed_s(const struct eligibility_terms *terms)
+/* The longest lease and its drift, in whole seconds, rounded up; and how long
+ * after a promotion the former primary may have granted it. */
+uint64_t eligibility_needed_s(const struct eligibility_terms *terms)
 {
     uint64_t ns = ms_to_ns(terms->max_ttl_ms) +
                   lease_drift_ns(terms->max_ttl_ms, terms->drift_ppm);
+    if (terms->failover)
+        ns += ms_to_ns(LINEAGE_SLACK_MS);
     return (ns + NS_PER_S - 1) / NS_PER_S;
+}
+
+/* After the former primary has handed over all its data. What a lease loses
+ * because the new primary's clock is ahead must be less than half of its margin
+ * for drift; those that are too short for that must have expired. */
+static uint64_t handed_over_s(const struct eligibility *e,
+    const struct server_info *info, const struct eligibility_terms *terms)
+{
+    int64_t lead = lineage_clock_lead(&e->lineage, info);
+    if (lead > INT64_MAX / 2)
+        return eligibility_needed_s(terms);
+    uint64_t ttl_ms =
+        lead > 0 ? lease_ttl_of_drift_ms(2 * (uint64_t)lead, terms->drift_ppm)
+                 : 0;
+    ttl_ms = later(ttl_ms, LINEAGE_SLACK_MS);
+    return earlier((ttl_ms + 999) / 1000, eligibility_needed_s(terms));
 }
 
 /* uptime_in_seconds is the difference of two times truncated to seconds: only
@@ -29,29 +48,81 @@ static uint64_t certain_age_s(const struct server_info *info)
     return info->uptime_s > 0 ? (uint64_t)info->uptime_s - 1 : 0;
 }
 
-static void postpone_vote(
-    struct eligibility *e, uint64_t votes_at, uint64_t since, bool changed)
+static void postpone_vote(struct eligibility *e, uint64_t votes_at,
+    uint64_t since, enum quarantine_cause cause)
 {
     if (votes_at <= e->votes_at || !guarded(GUARD_RESTARTS))
         return;
     e->votes_at = votes_at;
     e->since = since;
-    e->changed = changed;
+    e->cause = cause;
 }
 
-static void quarantine(struct eligibility *e, const struct server_info *info,
-    const struct eligibility_terms *terms, bool changed, uint64_t now)
+/* It has been what it is for age seconds: the rest of needed has to pass. */
+static void quarantine_rest(struct eligibility *e, uint64_t needed,
+    uint64_t age, enum quarantine_cause cause, uint64_t now)
 {
-    uint64_t needed = needed_s(terms), age = certain_age_s(info);
+    if (age < needed)
+        postpone_vote(e, deadline_after(now, (needed - age) * NS_PER_S),
+            deadline_before(now, age * NS_PER_S), cause);
+}
+
+/* Where only the age of the process counts. */
+static void quarantine_young(struct eligibility *e,
+    const struct server_info *info, const struct eligibility_terms *terms,
+    uint64_t now)
+{
     /* Its clock was already set back when it was judged before: go on counting
      * its age from then. */
-    if (info->set_back && e->set_back && info->run_id[0] && !changed)
+    if (info->set_back && e->set_back && info->run_id[0])
         return;
-    if (changed)
-        postpone_vote(e, deadline_after(now, needed * NS_PER_S), now, true);
-    else if (info->uptime_s >= 0 && age < needed)
-        postpone_vote(e, deadline_after(now, (needed - age) * NS_PER_S),
-            deadline_before(now, age * NS_PER_S), false);
+    if (info->uptime_s >= 0)
+        quarantine_rest(e, eligibility_needed_s(terms), certain_age_s(info),
+            CAUSE_STARTED, now);
+}
+
+/* What the history of its data demands; without the guard against failovers,
+ * only whether it is another process. */
+static void quarantine(struct eligibility *e, const struct server_info *info,
+    const struct eligibility_terms *terms, enum lineage_news news, uint64_t now)
+{
+    uint64_t needed = eligibility_needed_s(terms);
+    /* A promotion loses writes though the servers write to disk. Leases of the
+     * former primary are as old as the promotion. */
+    bool second = terms->failover && server_has_second_history(info);
+    bool lossless = terms->durable && !second;
+    uint64_t age =
+        second && info->primary_s > 0 ? (uint64_t)info->primary_s : 0;
+    enum quarantine_cause cause = second ? CAUSE_PROMOTED : CAUSE_CHANGED;
+    if (news == LINEAGE_HANDED_OVER && !terms->failover)
+        news = LINEAGE_PROMOTED;
+    switch (news) {
+    case LINEAGE_REPLICA:
+        return;
+    case LINEAGE_HANDED_OVER:
+        quarantine_rest(
+            e, handed_over_s(e, info, terms), 0, CAUSE_HANDED_OVER, now);
+        return;
+    case LINEAGE_PROMOTED: /* it has another server's data, AOF or not */
+        quarantine_rest(e, needed, age, cause, now);
+        return;
+    case LINEAGE_REPLACED:
+        quarantine_rest(e, lossless ? 0 : needed, age, cause, now);
+        return;
+    case LINEAGE_UNSEEN:
+        if (second)
+            quarantine_rest(e, needed, age, cause, now);
+        break;
+    case LINEAGE_FIRST_OLD:
+        if (second && guarded(GUARD_AGE))
+            quarantine_rest(e, needed, age, cause, now);
+        break;
+    case LINEAGE_FIRST:
+    case LINEAGE_SAME:
+        break;
+    }
+    if (!lossless)
+        quarantine_young(e, info, terms, now);
 }
 
 static bool equals(const char *text, const char *what)
@@ -68,7 +139,7 @@ static enum eligibility_reason reason_of(const struct server_info *info,
         return REASON_CLUSTER;
     if (duplicate)
         return REASON_DUPLICATE;
-    if (equals(info->role, "slave") || equals(info->role, "replica"))
+    if (server_is_replica(info))
         return REASON_REPLICA;
     if (terms->durable && info->no_aof)
         return REASON_NO_AOF;
@@ -80,28 +151,32 @@ static enum eligibility_reason reason_of(const struct server_info *info,
 void eligibility_judge(struct eligibility *e, const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate, uint64_t now)
 {
-    bool changed =
-        info->run_id[0] && e->run_id[0] && !equals(info->run_id, e->run_id);
-    /* A replica has another server's data, and slots that were elsewhere may
-     * have come back empty: what it granted itself is gone. */
-    bool had_other_data = e->reason == REASON_REPLICA || eligibility_unfit(e);
-    if (info->run_id[0]) {
-        struct slice id = slice_of(info->run_id);
-        memset(e->run_id, 0, sizeof(e->run_id));
-        memcpy(e->run_id, id.data,
-            id.len < ELIGIBILITY_ID ? id.len : ELIGIBILITY_ID - 1);
-    }
+    enum lineage_news news = lineage_look(&e->lineage, info);
+    bool was_unfit = eligibility_unfit(e);
     e->judged_at = now;
     e->reason = reason_of(info, terms, duplicate);
-    bool has_other_data = e->reason == REASON_REPLICA || eligibility_unfit(e);
-    if (had_other_data && !has_other_data && terms->guard)
-        quarantine(e, info, terms, true, now);
-    else if (terms->guard && !terms->durable)
-        quarantine(e, info, terms, changed, now);
+    /* Slots that were elsewhere may have come back empty, and an active replica
+     * has what others wrote. */
+    if (was_unfit && !eligibility_unfit(e))
+        news = LINEAGE_PROMOTED;
+    if (terms->guard)
+        quarantine(e, info, terms, news, now);
     e->set_back = info->set_back;
     e->slots = info->slots;
     e->must_vote = terms->several || terms->guard;
     e->durable = terms->durable;
+    e->failover = terms->failover;
+    e->several = terms->several;
+}
+
+int64_t eligibility_handed_over_s(const struct eligibility *e,
+    const struct eligibility_terms *terms, uint64_t now)
+{
+    if (e->cause != CAUSE_HANDED_OVER || e->since != now)
+        return -1;
+    uint64_t left_s =
+        (deadline_left(e->votes_at, now) + NS_PER_S - 1) / NS_PER_S;
+    return (int64_t)(eligibility_needed_s(terms) - left_s);
 }
 
 bool eligibility_votes(const struct eligibility *e, uint64_t now)
@@ -117,7 +192,7 @@ enum fault eligibility_fault(const struct eligibility *e, uint64_t now)
     case REASON_NO_INFO:
         return FAULT_NO_INFO;
     case REASON_REPLICA:
-        return FAULT_NOT_PRIMARY;
+        return e->failover ? FAULT_DEMOTED : FAULT_NOT_PRIMARY;
     case REASON_ACTIVE_REPLICA:
         return FAULT_ACTIVE_REPLICA;
     case REASON_CLUSTER:
@@ -127,7 +202,11 @@ enum fault eligibility_fault(const struct eligibility *e, uint64_t now)
     case REASON_DUPLICATE:
         return FAULT_DUPLICATE;
     }
-    return now < e->votes_at ? FAULT_RESTARTED : FAULT_NONE;
+    if (now >= e->votes_at)
+        return FAULT_NONE;
+    return e->cause == CAUSE_PROMOTED || e->cause == CAUSE_HANDED_OVER
+               ? FAULT_PROMOTED
+               : FAULT_RESTARTED;
 }
 
 bool eligibility_recheck(struct eligibility *e, uint64_t now)

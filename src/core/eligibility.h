@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decides whether a server may vote; core/weigh.h decides what its answers
- * count for. One of several servers that restarted may have forgotten locks
+ * count for. A server that restarted, or was promoted, may have forgotten locks
  * which other clients still rely on; so it has no vote until every lock that it
- * may have granted before has expired (the restart quarantine). What a server
- * says about itself at each new connection is judged against what was known of
- * it before.
+ * or its predecessor may have granted has expired (the quarantine). What a
+ * server says about itself at each new connection is compared with what was
+ * known of it before (core/lineage.h).
  *
  * Invariant: a server whose process cannot be shown to be older than max_ttl
  * and its drift has no vote until that time has passed since it was first seen;
  * one whose process changed while this client was running has none for that
  * time from then on, because it may be another server in the place of the old
- * one.
+ * one. The same holds for a primary that was promoted, where the client guards
+ * against failovers, unless the former primary has said that nothing was lost.
  */
 #ifndef NXLOCK_CORE_ELIGIBILITY_H
 #define NXLOCK_CORE_ELIGIBILITY_H
@@ -19,28 +20,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/lineage.h"
 #include "model/fault.h"
 #include "model/verb.h"
 
-#define ELIGIBILITY_ID 41
-
-/* What a server says about itself in a handshake. */
-struct server_info {
-    const char *run_id; /* "": unknown */
-    const char *role;   /* likewise */
-    int64_t uptime_s;   /* -1: unknown */
-    bool refused;       /* INFO is not allowed */
-    bool no_aof;
-    bool set_back; /* the uptime was negative, and counts as 0 */
-    bool cluster;  /* a node of a Redis Cluster */
-    int slots;     /* that it serves; -1: unknown */
-};
-
 struct eligibility_terms {
     uint32_t max_ttl_ms, drift_ppm;
-    bool several; /* it is one of several servers */
-    bool guard;   /* against restarts */
-    bool durable; /* the URL says that it never loses data */
+    bool several;  /* it is one of several servers */
+    bool guard;    /* against restarts */
+    bool failover; /* and against promotions; only with guard */
+    bool durable;  /* the URL says that it never loses data */
 };
 
 /* Why it has no vote until a person changes something. */
@@ -54,19 +43,29 @@ enum eligibility_reason {
     REASON_DUPLICATE       /* another one of the list is the same server */
 };
 
+/* Why it has no vote before votes_at. */
+enum quarantine_cause {
+    CAUSE_STARTED,    /* its process is young */
+    CAUSE_CHANGED,    /* it was a different process, or had other data */
+    CAUSE_PROMOTED,   /* it was promoted, seen by this client or by its age */
+    CAUSE_HANDED_OVER /* likewise, and nothing was lost */
+};
+
 struct eligibility {
     enum eligibility_reason reason;
-    char run_id[ELIGIBILITY_ID]; /* the latest one that is known */
-    uint64_t judged_at;          /* or when it was last rechecked */
+    struct lineage lineage;
+    uint64_t judged_at; /* or when it was last rechecked */
     /* The quarantine, which goes on whatever reasons come and go. */
     uint64_t votes_at; /* never becomes earlier */
-    uint64_t since;    /* roughly when its process started; if changed: when
-                        * that was seen */
-    bool changed;      /* it was a different process before */
-    bool set_back;     /* of the info that was judged last: see server_info */
-    int slots;         /* likewise */
-    bool must_vote;    /* locks need its vote, by the terms */
-    bool durable;      /* likewise, see the terms */
+    uint64_t since; /* roughly when its process started or was promoted; if it
+                     * changed: when that was seen */
+    enum quarantine_cause cause;
+    bool set_back;  /* of the info that was judged last: see server_info */
+    int slots;      /* likewise */
+    bool must_vote; /* locks need its vote, by the terms */
+    bool durable;   /* likewise, see the terms */
+    bool failover;  /* likewise */
+    bool several;   /* likewise */
 };
 
 /* No lock belongs there, even with one server and whatever its name. */
@@ -89,6 +88,16 @@ static inline bool eligibility_matters(
  * another server of the list has this run_id. */
 void eligibility_judge(struct eligibility *e, const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate, uint64_t now);
+
+/* How long it has no vote after it was promoted, or its process was replaced.
+ */
+uint64_t eligibility_needed_s(const struct eligibility_terms *terms);
+
+/* After eligibility_judge() at the same time: the former primary has just been
+ * seen to hand over everything, so this server counts as having been a primary
+ * for so many seconds. -1: it has not. */
+int64_t eligibility_handed_over_s(const struct eligibility *e,
+    const struct eligibility_terms *terms, uint64_t now);
 
 /* May an acquire be sent to it now? */
 bool eligibility_votes(const struct eligibility *e, uint64_t now);

@@ -30,6 +30,14 @@ uint64_t lease_deadline(uint64_t sent_at, uint32_t ttl_ms, uint32_t drift_ppm)
     return deadline_after(sent_at, ttl - drift);
 }
 
+uint64_t lease_ttl_of_drift_ms(uint64_t drift_ns, uint32_t drift_ppm)
+{
+    if (drift_ns <= ROUNDING_NS)
+        return 0;
+    uint64_t of_rate = drift_ns - ROUNDING_NS;
+    return of_rate / drift_ppm + (of_rate % drift_ppm != 0);
+}
+
 bool lease_usable(uint32_t ttl_ms, uint32_t drift_ppm)
 {
     return ms_to_ns(ttl_ms) >=

@@ -22,6 +22,9 @@
 
 uint64_t lease_drift_ns(uint32_t ttl_ms, uint32_t drift_ppm);
 
+/* The shortest TTL whose drift is not less than that. drift_ppm > 0. */
+uint64_t lease_ttl_of_drift_ms(uint64_t drift_ns, uint32_t drift_ppm);
+
 /* The deadline; 0 when nothing remains. Saturates. */
 uint64_t lease_deadline(uint64_t sent_at, uint32_t ttl_ms, uint32_t drift_ppm);
 

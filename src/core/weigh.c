@@ -71,6 +71,13 @@ bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
 bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now, struct outcome *instead)
 {
+    if (e->failover && outcome->kind == OUTCOME_FAULT &&
+        outcome->fault == FAULT_NOT_PRIMARY) {
+        *instead =
+            *outcome; /* whoever guards against failovers waits for one */
+        instead->fault = FAULT_DEMOTED;
+        return false;
+    }
     if (!eligibility_matters(e, verb) || outcome_counts(e, verb, outcome, now))
         return true;
     *instead = refusal(e, outcome->kind == OUTCOME_GRANTED, now);

@@ -23,6 +23,8 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_FULL:
     case FAULT_REFUSING:
     case FAULT_RESTARTED:
+    case FAULT_PROMOTED:
+    case FAULT_DEMOTED:
     case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_CLUSTER_DOWN:
@@ -101,7 +103,7 @@ static enum fault trouble(
         fault = n->fault;
     else if (n->kind == NOTE_ASKED && (about->silent || down))
         fault = down && s->why_fault ? s->why_fault : FAULT_TIMEOUT;
-    if (about->only_actionable && fault != FAULT_RESTARTED &&
+    if (about->only_actionable && !fault_is_quarantine(fault) &&
         !fault_needs_repair(fault))
         return FAULT_NONE;
     if (n->kind == NOTE_FAULT)

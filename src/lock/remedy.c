@@ -44,6 +44,12 @@ static const char *const remedies[] = {
     [FAULT_RESTARTED] =
         "wait, or make the server keep its locks across restarts "
         "(AOF with appendfsync always) and add durable=1 to its URL",
+    [FAULT_PROMOTED] =
+        "wait; a smaller max_ttl_ms, the same in all programs, makes the "
+        "wait after a failover shorter",
+    [FAULT_DEMOTED] =
+        "wait until another server has been promoted and this address leads "
+        "to it",
     [FAULT_NO_INFO] =
         "allow its user to run INFO (ACL: +info), or turn the check "
         "off with guard_restarts=off (risk: after servers that "

@@ -16,6 +16,8 @@ bool fault_is_transient(enum fault fault)
     case FAULT_FULL:
     case FAULT_REFUSING:
     case FAULT_RESTARTED:
+    case FAULT_PROMOTED:
+    case FAULT_DEMOTED:
     case FAULT_CLUSTER_DOWN:
     case FAULT_CREDENTIALS:
         return true;
@@ -47,7 +49,13 @@ bool fault_is_transient(enum fault fault)
 
 bool fault_is_elsewhere(enum fault fault)
 {
-    return fault == FAULT_NOT_PRIMARY || fault == FAULT_CLUSTER;
+    return fault == FAULT_NOT_PRIMARY || fault == FAULT_DEMOTED ||
+           fault == FAULT_CLUSTER;
+}
+
+bool fault_is_quarantine(enum fault fault)
+{
+    return fault == FAULT_RESTARTED || fault == FAULT_PROMOTED;
 }
 
 bool fault_needs_repair(enum fault fault)
@@ -66,7 +74,9 @@ static const enum fault order[] = {
     FAULT_TIMEOUT,
     FAULT_UNREACHABLE,
     FAULT_CLUSTER_DOWN,
+    FAULT_DEMOTED,
     FAULT_RESTARTED,
+    FAULT_PROMOTED,
     FAULT_REFUSING,
     FAULT_FULL,
     FAULT_CREDENTIALS,

@@ -26,6 +26,8 @@ enum fault {
     FAULT_SERVER,        /* any other error reply */
     FAULT_SYSTEM,        /* this machine: no memory, no descriptor */
     FAULT_RESTARTED,     /* it may have forgotten locks: no vote until later */
+    FAULT_PROMOTED,      /* likewise, after a promotion */
+    FAULT_DEMOTED,       /* not the primary any more; a new one is expected */
     FAULT_NO_INFO,       /* INFO is denied or incomplete: no vote */
     FAULT_NOT_DURABLE,   /* durable=1 in its URL, but its AOF is off: no vote */
     FAULT_DUPLICATE,     /* listed twice, under two addresses: no vote */
@@ -49,6 +51,9 @@ bool fault_is_transient(enum fault fault);
 /* Another server may answer at the same address by now (after a failover), so
  * connect again before the next request. */
 bool fault_is_elsewhere(enum fault fault);
+
+/* Only time is needed: the server's quarantine has to end. */
+bool fault_is_quarantine(enum fault fault);
 
 /* A person has to fix something before it goes away. A server that is merely
  * down or slow does not count. */

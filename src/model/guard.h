@@ -28,6 +28,10 @@ enum guard {
     GUARD_CONTINUITY,  /* an extend counts only servers that kept the token */
     GUARD_WRITE_BACK,  /* a quorum has the fencing token before the caller */
     GUARD_RESTARTS,    /* a server that may have forgotten locks has no vote */
+    GUARD_SECOND_HISTORY, /* a second history is a promotion */
+    GUARD_AGE, /* a primary that was promoted nobody knows when has no vote */
+    GUARD_HANDED_OVER, /* only the former primary says that it handed over */
+    GUARD_ALIVE,       /* a silent connection is asked before it is trusted */
     GUARD_UNFIT,       /* a server that others overwrite grants no lock */
     GUARD_ADOPT,       /* a restarted server does not count for an adoption */
     GUARD_JOIN_ONCE,   /* a token joins the line of a lock once */

@@ -86,6 +86,7 @@ static enum fault handshake_done(struct server *s)
     s->trying = false;
     s->known = true;
     s->facts = s->handshake.facts;
+    s->facts.told_at = s->heard_at;
     s->logged_in = !s->facts.no_login;
     login_accepted(&s->login);
     s->dialect.scripts_unverified =
@@ -103,8 +104,8 @@ static bool sent_early(const struct server *s)
     return false;
 }
 
-/* Asks a node of a Redis Cluster which slots it serves. */
-static enum fault ask_slots(struct server *s)
+/* Asks what the answers so far have made a question. */
+static enum fault ask_more(struct server *s)
 {
     size_t before = buf_len(&s->conn.out);
     if (sent_early(s)) {
@@ -114,7 +115,7 @@ static enum fault ask_slots(struct server *s)
         return FAULT_CLUSTER;
     }
     if (!slots_reserve(&s->conn.slots, 1) ||
-        !handshake_ask_slots(&s->handshake, &s->conn.out)) {
+        !handshake_ask(&s->handshake, &s->conn.out)) {
         text_set(&s->why, "out of memory: cannot store the handshake");
         return FAULT_SYSTEM;
     }
@@ -129,8 +130,8 @@ enum fault connect_reply(struct server *s, const struct reply *reply)
     switch (handshake_reply(&s->handshake, reply, &fault)) {
     case HANDSHAKE_WAIT:
         return FAULT_NONE;
-    case HANDSHAKE_ASK_SLOTS:
-        return ask_slots(s);
+    case HANDSHAKE_ASK:
+        return ask_more(s);
     case HANDSHAKE_DONE:
         return handshake_done(s);
     case HANDSHAKE_FAILED:

@@ -5,11 +5,14 @@
 #include "base/clock.h"
 #include "model/companion.h"
 #include "base/deadline.h"
+#include "core/lineage.h"
 #include "model/token.h"
 #include "net/cancel.h"
 #include "net/connect.h"
 #include "net/quote.h"
 #include "wire/classify.h"
+#include "wire/command.h"
+#include "wire/marker.h"
 #include "wire/strategies.h"
 
 static struct cleaner *pop_spare(struct server *s)
@@ -151,19 +154,56 @@ static void ask_fsync(struct server *s, uint64_t now)
             (struct slot){SLOT_FSYNC, NULL, now, buf_len(&c->out) - before});
 }
 
+/* The server has been silent, and the client guards against failovers: asks for
+ * a sign of life. False: no memory. */
+static bool ask_alive(struct server *s, uint64_t now)
+{
+    const struct slice ping = slice_of("PING");
+    struct conn *c = &s->conn;
+    size_t before = buf_len(&c->out);
+    if (s->asks_alive)
+        return true;
+    s->asks_alive =
+        slots_reserve(&c->slots, 1) && command_append(&c->out, 1, &ping);
+    if (s->asks_alive)
+        slots_push(&c->slots,
+            (struct slot){SLOT_ALIVE, NULL, now, buf_len(&c->out) - before});
+    return s->asks_alive;
+}
+
+/* May lock commands be formatted now? */
+static bool may_format(struct server *s)
+{
+    return !list_empty(&s->waiting) && !s->conn.blocked &&
+           !s->dialect.in_transaction;
+}
+
+void server_mark(struct server *s, int64_t age_ms, uint64_t now)
+{
+    struct conn *c = &s->conn;
+    size_t before = buf_len(&c->out);
+    if (s->state == SERVER_UP && slots_reserve(&c->slots, 1) &&
+        marker_append(&c->out, s->age.marker, s->facts.replid, age_ms))
+        slots_push(&c->slots,
+            (struct slot){SLOT_MARKER, NULL, now, buf_len(&c->out) - before});
+}
+
 void requests_format(struct server *s, uint64_t now)
 {
-    if (!list_empty(&s->waiting) && !s->conn.blocked &&
-        !s->dialect.in_transaction)
+    bool silent = s->who.age && !lineage_is_current(s->alive_at, now);
+    if (may_format(s) && silent && ask_alive(s, now))
+        return;
+    if (may_format(s))
         ask_fsync(s, now);
-    while (!list_empty(&s->waiting) && !s->conn.blocked &&
-           !s->dialect.in_transaction) {
+    while (may_format(s)) {
         bool full = hangs(s, now);
         if (full && transport_news(&s->conn.transport) != TRANSPORT_QUIET)
             return; /* answers can be read, which may make room */
         struct request *r =
             list_entry(list_pop(&s->waiting), struct request, node);
-        if (full) {
+        if (silent) {
+            fail_without_memory(s, r);
+        } else if (full) {
             fail_hanging(s, r, now);
         } else if (verb_too_late(r->exchange.verb, now)) {
             request_fail_late(s, r);
@@ -332,6 +372,7 @@ bool requests_reply(struct server *s, const struct reply *reply,
     struct slot slot = conn_pop(&s->conn);
     s->due_known = false; /* the reply may be that of a cleanup */
     s->heard_at = s->dialect.now = now;
+    s->alive_at = later(s->alive_at, slot.sent_at);
     /* The server's clock is compared with ours, but now was read an unknown
      * time before this reply came: read it again. */
     if (strategies_need_clock(&s->dialect))
@@ -347,6 +388,11 @@ bool requests_reply(struct server *s, const struct reply *reply,
     case SLOT_FSYNC:
         if (!handshake_take_fsync(&s->facts, reply))
             end_out_of_step(s, slice_of("expected an array from CONFIG GET"));
+        return false;
+    case SLOT_ALIVE:
+        s->asks_alive = false;
+        return false;
+    case SLOT_MARKER:
         return false;
     case SLOT_REQUEST:
         return replied(s, slot.owner, reply, c, now);

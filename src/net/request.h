@@ -32,6 +32,10 @@ void requests_refuse(
 /* Formats the requests that wait, as far as the socket and the limits allow. */
 void requests_format(struct server *s, uint64_t now);
 
+/* Remembers at the server, in the marker key, that it has been the primary of
+ * its present history for age_ms at least; if the server is up. */
+void server_mark(struct server *s, int64_t age_ms, uint64_t now);
+
 /* Tells the reader what form the next reply has, and where its values go. */
 void requests_expect(struct server *s);
 

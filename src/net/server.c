@@ -99,6 +99,8 @@ static void begin_handshake(
         end_connection(s, FAULT_SYSTEM, now);
         return;
     }
+    s->handshake.facts.asked_at = s->alive_at = now;
+    s->asks_alive = false;
     size_t bytes = buf_len(&s->conn.out);
     for (unsigned i = 0; i < replies; i++)
         slots_push(&s->conn.slots,
@@ -332,7 +334,7 @@ uint64_t server_deadline(struct server *s)
     if (s->state == SERVER_SHAKING || s->dialect.in_transaction ||
         s->conn.blocked || (s->elsewhere && s->conn.slots.count))
         at = NEVER; /* cleanups must wait until this has changed */
-    else if (!list_empty(&s->waiting))
+    else if (!list_empty(&s->waiting) && !s->asks_alive)
         return 0;
     return earlier(at, stale_at(s));
 }

@@ -38,6 +38,13 @@ void server_init(
         earlier(RECONNECT_MAX, ms_to_ns(set->timeout_ms) / 2), seed);
 }
 
+void server_guard_failover(
+    struct server *s, struct slice marker, uint64_t needed_s)
+{
+    s->age = (struct age_terms){marker, (int64_t)needed_s, s->facts.replid};
+    s->who.age = &s->age;
+}
+
 void server_set_poller(
     struct server *s, const struct poller *poller, struct source *source)
 {

@@ -85,8 +85,14 @@ struct server {
      * take longer: it ends as any unanswered command, see SERVER_STALE_MS. */
     uint64_t connect_end;
     bool trying; /* an attempt to connect goes on, perhaps at another address */
-    uint64_t tried_at;    /* when the first of its connections was begun */
-    uint64_t heard_at;    /* last reply */
+    uint64_t tried_at; /* when the first of its connections was begun */
+    uint64_t heard_at; /* last reply */
+    /* When the latest command was sent that was answered on this connection; a
+     * sign of life is under way. Only where age.marker is set: the client
+     * guards against failovers. */
+    uint64_t alive_at;
+    bool asks_alive;
+    struct age_terms age;
     uint64_t looked_at;   /* last check of a silent connection */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
@@ -110,6 +116,11 @@ void server_init(
  * source. */
 void server_set_poller(
     struct server *s, const struct poller *poller, struct source *source);
+/* Before any use, if the client guards against failovers: the server's age as a
+ * primary is found out, up to needed_s, with the key marker, which must outlive
+ * it; and after a silence the server has to give a sign of life first. */
+void server_guard_failover(
+    struct server *s, struct slice marker, uint64_t needed_s);
 /* Closes the connection; sends no command, and server_push() must not follow.
  * Returns the job of a callback for credentials that is still running, which
  * the caller waits for and drops; NULL: there is none. */

@@ -79,6 +79,17 @@ static void read_fact(struct facts *f, struct slice name, struct slice value)
         read_uptime(f, value);
     } else if (is_named(name, "role")) {
         facts_copy(f->role, sizeof(f->role), value);
+    } else if (is_named(name, "master_replid")) {
+        facts_copy(f->replid, sizeof(f->replid), value);
+    } else if (is_named(name, "master_replid2")) {
+        facts_copy(f->replid2, sizeof(f->replid2), value);
+        if (strspn(f->replid2, "0") == strlen(f->replid2))
+            f->replid2[0] = '\0';
+    } else if (is_named(name, "connected_slaves")) {
+        f->replicas = (int)parse_number(value);
+    } else if (is_named(name, "server_time_usec")) {
+        int64_t time_us = parse_number(value);
+        f->time_us = time_us > 0 ? time_us : 0;
     } else if (is_named(name, "redis_mode") || is_named(name, "server_mode")) {
         facts_copy(f->mode, sizeof(f->mode), value); /* server_mode: Valkey */
         f->cluster = f->cluster || is_named(value, "cluster");
@@ -139,6 +150,33 @@ void facts_read_info(struct facts *f, const struct reply *reply)
         struct slice name = take_line(&info, &value);
         if (value.len > 0)
             read_fact(f, name, value);
+    }
+}
+
+void facts_clock(const struct facts *f, int64_t *low_ns, int64_t *high_ns)
+{
+    *low_ns = *high_ns = 0;
+    if (f->time_us <= 0 || f->time_us > INT64_MAX / 1000)
+        return;
+    *low_ns = f->time_us * 1000 - (int64_t)f->told_at;
+    *high_ns = (f->time_us + 1) * 1000 - (int64_t)f->asked_at;
+}
+
+/* A connection is a line with "age=SECONDS", which are cut off, so that one
+ * less has certainly passed. */
+void facts_read_replicas(struct facts *f, const struct reply *reply)
+{
+    struct slice list = whole_lines(reply);
+
+    while (list.len > 0) {
+        struct slice line = take_until(&list, '\n');
+        while (line.len > 0) {
+            struct slice value = take_until(&line, ' ');
+            struct slice name = take_until(&value, '=');
+            int64_t age = is_named(name, "age") ? parse_number(value) : -1;
+            if (age - 1 > f->primary_s)
+                f->primary_s = age - 1;
+        }
     }
 }
 

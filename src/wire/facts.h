@@ -16,9 +16,19 @@ struct facts {
     char version[24];  /* redis_version, or valkey_version */
     char software[12]; /* "redis", "valkey", "keydb" */
     char role[16];     /* "master", "slave", "active-replica" (KeyDB) */
-    char mode[12];     /* "standalone", "cluster", "sentinel"; 2.6+ */
-    bool cluster;      /* a node of a Redis Cluster */
-    int slots;         /* how many the node serves; -1: unknown, no node */
+    char replid[41];   /* master_replid, 4.0+ */
+    char replid2[41];  /* master_replid2; "" if there is none */
+    int replicas;      /* that are connected */
+    int64_t time_us;   /* its time of day, 6.2+; 0: unknown */
+    /* By this client's clock: before INFO was sent, and after its answer. */
+    uint64_t asked_at, told_at;
+    /* It has been a primary for so long at least; -1: unknown. Asked only where
+     * that matters, see struct age_terms. */
+    int64_t primary_s;
+    bool marker_refused; /* the marker key may not be used */
+    char mode[12];       /* "standalone", "cluster", "sentinel"; 2.6+ */
+    bool cluster;        /* a node of a Redis Cluster */
+    int slots;           /* how many the node serves; -1: unknown, no node */
     bool info_refused;
     bool no_login;   /* it demands a password that it has not been sent */
     bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
@@ -29,6 +39,14 @@ struct facts {
     bool set_back; /* uptime is negative: the clock was set back since start */
     bool loading;
 };
+
+/* How far the server's time of day is ahead of this client's clock, in ns:
+ * between these. Both 0: unknown. */
+void facts_clock(const struct facts *f, int64_t *low_ns, int64_t *high_ns);
+
+/* Takes the age of the oldest connection of a replica from CLIENT LIST TYPE
+ * slave. A promotion ends all of them, so it happened before. */
+void facts_read_replicas(struct facts *f, const struct reply *reply);
 
 void facts_read_info(struct facts *f, const struct reply *reply);
 

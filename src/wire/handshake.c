@@ -11,6 +11,7 @@
 
 #include "wire/classify.h"
 #include "wire/command.h"
+#include "wire/marker.h"
 
 /* The commands in the order in which they are sent; a step of handshake. */
 enum step {
@@ -22,7 +23,8 @@ enum step {
     STEP_FSYNC,
     STEP_LOAD, /* and one step for each further script */
     STEP_END = STEP_LOAD + SCRIPTS_LOADED,
-    STEP_SLOTS /* of a node of a Redis Cluster, after all others */
+    STEP_SLOTS,    /* of a node of a Redis Cluster, after all others */
+    STEP_REPLICAS, /* of a primary that was promoted */
 };
 
 const enum script_id scripts_loaded[SCRIPTS_LOADED] = {
@@ -44,7 +46,7 @@ static bool is_sent(const struct handshake *h, unsigned step)
 static bool send_step(
     const struct credentials *who, unsigned step, struct buf *out)
 {
-    struct slice argv[3];
+    struct slice argv[4];
     char db[16];
     int argc = 0;
 
@@ -79,6 +81,12 @@ static bool send_step(
         argv[argc++] = slice_of("CLUSTER");
         argv[argc++] = slice_of("NODES");
         break;
+    case STEP_REPLICAS: /* every version knows the old word */
+        argv[argc++] = slice_of("CLIENT");
+        argv[argc++] = slice_of("LIST");
+        argv[argc++] = slice_of("TYPE");
+        argv[argc++] = slice_of("slave");
+        break;
     default:
         argv[argc++] = slice_of("SCRIPT");
         argv[argc++] = slice_of("LOAD");
@@ -106,7 +114,10 @@ unsigned handshake_begin(
 
     *h = (struct handshake){.who = who,
         .asks_fsync = who->asks_fsync,
-        .facts = {.uptime_s = -1, .slots = -1, .info_refused = who->brief}};
+        .facts = {.uptime_s = -1,
+            .slots = -1,
+            .primary_s = -1,
+            .info_refused = who->brief}};
     for (unsigned step = 0; step < STEP_END; step++) {
         if (!is_sent(h, step))
             continue;
@@ -120,10 +131,61 @@ unsigned handshake_begin(
     return sent;
 }
 
-bool handshake_ask_slots(struct handshake *h, struct buf *out)
+/* Is its age as a primary still to be found out? */
+static bool age_matters(const struct handshake *h)
 {
-    h->asked_slots = send_step(h->who, STEP_SLOTS, out);
-    return h->asked_slots;
+    const struct age_terms *age = h->who->age;
+    const struct facts *f = &h->facts;
+    return age && f->replid[0] && f->replid2[0] &&
+           strcmp(f->role, "master") == 0 &&
+           strcmp(f->replid, age->known) != 0 && f->primary_s < age->needed_s;
+}
+
+/* The question after that one; QUESTION_END: there is none. */
+static unsigned question_after(const struct handshake *h, unsigned question)
+{
+    if (question < QUESTION_SLOTS && h->facts.cluster)
+        return QUESTION_SLOTS;
+    if (question < QUESTION_REPLICAS && age_matters(h))
+        return QUESTION_REPLICAS;
+    if (question < QUESTION_MARKER && age_matters(h))
+        return QUESTION_MARKER;
+    return QUESTION_END;
+}
+
+bool handshake_ask(struct handshake *h, struct buf *out)
+{
+    h->question = question_after(h, h->question);
+    switch (h->question) {
+    case QUESTION_SLOTS:
+        return send_step(h->who, STEP_SLOTS, out);
+    case QUESTION_REPLICAS:
+        return send_step(h->who, STEP_REPLICAS, out);
+    case QUESTION_MARKER:
+        return marker_append(out, h->who->age->marker, h->facts.replid, 0);
+    case QUESTION_NONE:
+    case QUESTION_END:
+        break;
+    }
+    return false;
+}
+
+static enum handshake_next next_question(const struct handshake *h)
+{
+    return question_after(h, h->question) == QUESTION_END ? HANDSHAKE_DONE
+                                                          : HANDSHAKE_ASK;
+}
+
+/* An error leaves unknown what was asked. */
+static void take_answer(struct handshake *h, const struct reply *reply)
+{
+    struct facts *f = &h->facts;
+    if (h->question == QUESTION_SLOTS && reply->kind == REPLY_STRING)
+        facts_read_slots(f, reply);
+    else if (h->question == QUESTION_REPLICAS && reply->kind == REPLY_STRING)
+        facts_read_replicas(f, reply);
+    else if (h->question == QUESTION_MARKER)
+        marker_take(f, reply);
 }
 
 bool handshake_ask_fsync(struct handshake *h, struct buf *out)
@@ -251,7 +313,7 @@ static enum handshake_next flight_answered(
     *fault = h->refused;
     if (h->refused != FAULT_NONE)
         return HANDSHAKE_FAILED;
-    return h->facts.cluster ? HANDSHAKE_ASK_SLOTS : HANDSHAKE_DONE;
+    return next_question(h);
 }
 
 enum handshake_next handshake_reply(
@@ -263,10 +325,9 @@ enum handshake_next handshake_reply(
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }
-    if (h->asked_slots) {
-        if (reply->kind == REPLY_STRING)
-            facts_read_slots(&h->facts, reply);
-        return HANDSHAKE_DONE;
+    if (h->question) {
+        take_answer(h, reply);
+        return next_question(h);
     }
     if (step == STEP_INFO && ended_by_info(h, reply, fault))
         return HANDSHAKE_FAILED;

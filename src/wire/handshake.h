@@ -11,8 +11,9 @@
  * A connection that only listens to a channel has a brief handshake: PING in
  * place of CLIENT ID, INFO and SCRIPT LOAD.
  *
- * A node of a Redis Cluster, and no other server, is asked one thing more,
- * after INFO has told what it is: which slots it serves.
+ * After INFO has told what the server is, it may be asked more: a node of a
+ * Redis Cluster which slots it serves; a primary that was promoted, if the
+ * client guards against failovers, since when it has been one.
  */
 #ifndef NXLOCK_WIRE_HANDSHAKE_H
 #define NXLOCK_WIRE_HANDSHAKE_H
@@ -29,6 +30,14 @@
 enum { SCRIPTS_LOADED = 3 };
 extern const enum script_id scripts_loaded[SCRIPTS_LOADED];
 
+/* For how long a server has been the primary matters if it was promoted, or has
+ * started from an RDB file, which look alike. */
+struct age_terms {
+    struct slice marker; /* the key that remembers it: see scripts/marker.lua */
+    int64_t needed_s;    /* nothing is asked beyond that age */
+    const char *known;   /* the replid that this client has seen before */
+};
+
 struct credentials {
     struct slice user;     /* empty: none */
     struct slice password; /* data NULL: no AUTH is sent */
@@ -36,6 +45,7 @@ struct credentials {
     bool needs_info;       /* fail while the server cannot answer INFO */
     bool asks_fsync;       /* for records: how often is the AOF synced? */
     bool brief; /* PING in place of CLIENT ID, INFO and SCRIPT LOAD */
+    const struct age_terms *age; /* NULL: its age as a primary is not asked */
 };
 
 struct handshake {
@@ -43,7 +53,14 @@ struct handshake {
     bool asks_fsync; /* CONFIG GET was sent, with the others or later */
     unsigned char step;
     struct facts facts;
-    bool asked_slots;
+    /* What was asked last beyond the first commands. */
+    enum {
+        QUESTION_NONE,
+        QUESTION_SLOTS,
+        QUESTION_REPLICAS,
+        QUESTION_MARKER,
+        QUESTION_END
+    } question;
     enum fault refused; /* why AUTH or SELECT was refused; INFO is pending */
     bool login_refused; /* it was AUTH */
     /* Why, once AUTH or SELECT was refused or the handshake has failed; "" if
@@ -53,7 +70,7 @@ struct handshake {
 
 enum handshake_next {
     HANDSHAKE_WAIT,
-    HANDSHAKE_ASK_SLOTS, /* call handshake_ask_slots() next */
+    HANDSHAKE_ASK, /* call handshake_ask() next */
     HANDSHAKE_DONE,
     HANDSHAKE_FAILED
 };
@@ -66,9 +83,8 @@ unsigned handshake_begin(
 enum handshake_next handshake_reply(
     struct handshake *h, const struct reply *reply, enum fault *fault);
 
-/* Appends the question for a node's slots, which has one reply. false: no
- * memory. */
-bool handshake_ask_slots(struct handshake *h, struct buf *out);
+/* Appends the next question, which has one reply. False: no memory. */
+bool handshake_ask(struct handshake *h, struct buf *out);
 
 /* After DONE, once: appends the CONFIG GET that was not sent because nobody had
  * begun work yet; who->asks_fsync is set now. It has one reply. false: no

@@ -106,7 +106,7 @@ bool play_holding(struct steps *s)
 
 struct server {
     struct eligibility eligibility;
-    char run_id[ELIGIBILITY_ID]; /* the latest that was told */
+    char run_id[LINEAGE_ID]; /* the latest that was told */
     bool was_replica;
     uint64_t votes_at; /* not before, by the letter */
 };
@@ -161,10 +161,10 @@ static void judge(
         later(k->votes_at, barred_until(k, &info, terms, changed, s->now));
     k->was_replica = k->eligibility.reason == REASON_REPLICA;
     if (id[0] != '\0') {
-        id[ELIGIBILITY_ID - 1] = '\0';
+        id[LINEAGE_ID - 1] = '\0';
         memcpy(k->run_id, id, sizeof(k->run_id));
     }
-    CHECK(memchr(k->eligibility.run_id, '\0', ELIGIBILITY_ID) != NULL);
+    CHECK(memchr(k->eligibility.lineage.run_id, '\0', LINEAGE_ID) != NULL);
     CHECK(k->eligibility.reason == REASON_NONE ||
           !eligibility_votes(&k->eligibility, NEVER));
     CHECK(!duplicate || k->eligibility.reason == REASON_DUPLICATE);

@@ -184,7 +184,8 @@ static bool take_work(struct arguments *a, const char *value)
 {
     a->options.once = strcmp(value, "once") == 0;
     a->options.crowd = strcmp(value, "crowd") == 0;
-    return a->options.once || a->options.crowd;
+    a->options.failover = strcmp(value, "failover") == 0;
+    return a->options.once || a->options.crowd || a->options.failover;
 }
 
 static bool take_aloud(struct arguments *a, const char *value)
@@ -240,11 +241,12 @@ static const struct option {
         "none, or names like T7 and c1.0#3 with commas between them",
         take_events, NO_LIST, false},
     {"--work", "KIND",
-        "with one server: once: programs do work that must be done\n"
-        "once, and no server forgets, unless --faults says so;\n"
-        "crowd: 30 to 300 workers wait in line, for one name most\n"
-        "of them, and programs outside the line poll",
-        "once, crowd", take_work, NO_LIST, false},
+        "failover: replicas take over. With one server: once:\n"
+        "programs do work that must be done once, and no server\n"
+        "forgets, unless --faults says so; crowd: 30 to 300\n"
+        "workers wait in line, for one name most of them, and\n"
+        "programs outside the line poll",
+        "once, crowd, failover", take_work, NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
 
@@ -419,8 +421,11 @@ void arguments_print(
     static const struct options usual = OPTIONS_INIT;
     fprintf(out, "nxlock-sim --seed %" PRIu64 " --servers %u", options->seed,
         options->servers);
-    if (options->once || options->crowd)
-        fputs(options->once ? " --work once" : " --work crowd", out);
+    if (options->once || options->crowd || options->failover)
+        fprintf(out, " --work %s",
+            options->once       ? "once"
+            : options->failover ? "failover"
+                                : "crowd");
     if (a->faults)
         fprintf(out, " --faults %s", a->faults);
     for (unsigned i = 0; i < a->without_count; i++)

@@ -84,7 +84,7 @@ void checker_set(
 {
     struct token *t = checker_facts(&w->checker, m->token);
     unsigned bit = 1u << s->index;
-    if (t->settled & ~t->strayed & bit)
+    if (t->settled & ~t->strayed & bit && !s->former)
         checker_broken(w, I8,
             "t%llu is set at s%u, though it was known to be undone",
             (unsigned long long)m->token, s->index);

@@ -78,6 +78,7 @@ struct slot {
     struct list node;
     enum {
         SLOT_HELLO,
+        SLOT_ALIVE, /* or a mark: only that it is answered matters */
         SLOT_REQUEST,
         SLOT_CANCELLED,
         SLOT_KILL,
@@ -100,6 +101,13 @@ struct link {
     uint64_t since;              /* LINK_DIALLING, LINK_SHAKING */
     uint64_t up_since;           /* LINK_UP */
     struct eligibility eligibility;
+    /* In a world with failovers: when the latest command was sent that was
+     * answered; PING is under way; the history that was seen last; the server
+     * is no primary, or is to be judged again. */
+    uint64_t alive_at;
+    bool asks_alive;
+    uint64_t known;
+    bool elsewhere;
     struct list waiting, cleaners, slots;
     unsigned dropped;  /* slots nobody listens to */
     uint64_t given_up; /* cleanups that proved nothing before they expired */

@@ -109,6 +109,16 @@ static const struct {
         "only the token's own begin is taken back"},
     {"unbegin-proof", &sim_guard_off[SIM_GUARD_UNBEGIN_PROOF],
         "the record proves that a begin has come"},
+    {"second-history", &guard_off[GUARD_SECOND_HISTORY],
+        "a second history is a promotion"},
+    {"age", &guard_off[GUARD_AGE],
+        "a primary that was promoted nobody knows when has no vote"},
+    {"handed-over", &guard_off[GUARD_HANDED_OVER],
+        "only the former primary says that it handed over"},
+    {"alive", &guard_off[GUARD_ALIVE],
+        "a silent connection is asked before it is trusted"},
+    {"marker", &sim_guard_off[SIM_GUARD_MARKER],
+        "the marker key is about one history of data"},
 };
 
 #define COUNT (sizeof(guards) / sizeof(*guards))

@@ -243,15 +243,53 @@ void link_lost(struct world *w, struct link *l, uint64_t linger)
 
 /* ---------------------------------------------------------------- replies */
 
+static struct eligibility_terms terms_of(const struct world *w)
+{
+    return (struct eligibility_terms){.max_ttl_ms = w->setting.max_ttl_ms,
+        .drift_ppm = w->setting.drift_ppm,
+        .several = w->options.servers > 1,
+        .guard = true,
+        .failover = w->setting.failover};
+}
+
+static void id_text(char text[LINEAGE_ID], uint64_t id)
+{
+    snprintf(text, LINEAGE_ID, "%016llx", (unsigned long long)id);
+}
+
+/* A command whose answer says no more than that there was one. */
+static void send_alone(struct world *w, struct link *l, const struct message *m)
+{
+    link_push_slot(l, (struct slot){.kind = SLOT_ALIVE, .sent_at = w->now});
+    conn_send(w, l->conn, m);
+}
+
 static void judge(struct world *w, struct link *l, const struct message *m)
 {
+    char replid[LINEAGE_ID] = "", replid2[LINEAGE_ID] = "";
+    struct eligibility_terms terms = terms_of(w);
+    if (m->replid)
+        id_text(replid, m->replid);
+    if (m->replid2)
+        id_text(replid2, m->replid2);
     struct server_info info = {.run_id = l->run_id,
-        .role = "master",
-        .uptime_s = (int64_t)m->uptime_s};
-    struct eligibility_terms terms = {.max_ttl_ms = w->setting.max_ttl_ms,
-        .drift_ppm = w->setting.drift_ppm,
-        .guard = true};
+        .role = m->replica ? "slave" : "master",
+        .uptime_s = (int64_t)m->uptime_s,
+        .replid = replid,
+        .replid2 = replid2,
+        .primary_s = m->primary_s,
+        .clock_low_ns = m->clock_ns - (int64_t)w->now,
+        .clock_high_ns = m->clock_ns + 1000 - (int64_t)m->sent_at};
     eligibility_judge(&l->eligibility, &info, &terms, false, w->now);
+    l->known = m->replica ? 0 : m->replid;
+    int64_t primary_s =
+        eligibility_handed_over_s(&l->eligibility, &terms, w->now);
+    if (primary_s >= 0) {
+        send_alone(w, l,
+            &(struct message){.kind = MESSAGE_MARK,
+                .replid = m->replid,
+                .number = (uint64_t)primary_s * 1000});
+    }
     if (!eligibility_votes(&l->eligibility, w->now))
         note(w, "c%llu sees s%llu in quarantine", NULL, l->process->index,
             l->server);
@@ -285,9 +323,13 @@ static void answered(
         (r->message.kind == MESSAGE_TELL &&
             r->message.once.verdict != ONCE_CLEAR))
         cleaner_release_answered(w, l, &r->message, &outcome);
+    if (outcome.kind == OUTCOME_FAULT && fault_is_elsewhere(outcome.fault))
+        l->elsewhere = true;
     bool counts = weigh_outcome(
         &l->eligibility, verbs[r->message.kind], &outcome, w->now, &other);
     other.connection = l->number;
+    if (!counts && eligibility_recheck(&l->eligibility, w->now))
+        l->elsewhere = true;
     handle_outcome(w, r, counts ? &outcome : &other);
 }
 
@@ -298,9 +340,13 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
     free(slot);
     if (was.kind != SLOT_HELLO)
         backoff_reset(&l->reconnect);
+    l->alive_at = later(l->alive_at, was.sent_at);
     switch (was.kind) {
     case SLOT_HELLO:
         shaken(w, l, m);
+        break;
+    case SLOT_ALIVE:
+        l->asks_alive = false;
         break;
     case SLOT_REQUEST:
         answered(w, l, was.request, m);
@@ -338,6 +384,8 @@ static void send_request(struct world *w, struct link *l, struct request *r)
     struct outcome refusal;
     if (!weigh_may_send(
             &l->eligibility, verbs[r->message.kind], w->now, &refusal)) {
+        if (eligibility_recheck(&l->eligibility, w->now))
+            l->elsewhere = true;
         request_fail(r, refusal.fault, false);
         return;
     }
@@ -366,7 +414,14 @@ static void dialled(struct world *w, struct link *l)
     l->client_id = 0;
     l->run_id[0] = '\0';
     link_push_slot(l, (struct slot){.kind = SLOT_HELLO, .sent_at = w->now});
-    conn_send(w, l->conn, &(struct message){.kind = MESSAGE_HELLO});
+    l->alive_at = w->now;
+    l->asks_alive = l->elsewhere = false;
+    const struct eligibility_terms terms = terms_of(w);
+    conn_send(w, l->conn,
+        &(struct message){.kind = MESSAGE_HELLO,
+            .sent_at = w->now,
+            .known = l->known,
+            .needed_s = eligibility_needed_s(&terms)});
 }
 
 static uint64_t stale_at(const struct world *w, const struct link *l)
@@ -386,6 +441,13 @@ static void send_due(struct world *w, struct link *l)
         if (k->cleanup.state == CLEANUP_DUE && k->cleanup.next_try <= w->now)
             cleaner_send(w, l, k);
     }
+    if (w->setting.failover && !list_empty(&l->waiting) &&
+        !lineage_is_current(l->alive_at, w->now)) {
+        if (!l->asks_alive)
+            send_alone(w, l, &(struct message){.kind = MESSAGE_ALIVE});
+        l->asks_alive = true;
+        return;
+    }
     while ((node = list_pop(&l->waiting)))
         send_request(w, l, list_entry(node, struct request, node));
 }
@@ -396,6 +458,8 @@ void link_step(struct world *w, struct link *l)
     bool wanted = !list_empty(&l->waiting) || due <= w->now;
     if (l->state >= LINK_SHAKING && w->now >= stale_at(w, l))
         link_lost(w, l, roll(w, w->setting.linger_ns));
+    if (l->state == LINK_UP && l->elsewhere && list_empty(&l->slots))
+        link_lost(w, l, 0);
     if (l->state == LINK_DOWN && w->now >= l->not_before && wanted) {
         l->state = LINK_DIALLING;
         l->since = w->now;

@@ -39,6 +39,8 @@ enum message_kind {
     MESSAGE_TELL,
     MESSAGE_FORGET,
     MESSAGE_UNBEGIN,
+    MESSAGE_ALIVE, /* PING, after a silence */
+    MESSAGE_MARK,  /* the marker key is set */
     MESSAGE_GRANT, /* from the server: the name was handed over to the token */
     MESSAGE_HINT   /* ... : it was not, and the token is the first in line */
 };
@@ -75,6 +77,12 @@ struct message {
     struct once_part once;     /* BEGIN ... FORGET */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */
+    /* HELLO, in a world with failovers: the history that the client knows, and
+     * up to what age as a primary it asks; the reply. MARK: replid. */
+    uint64_t known, needed_s;
+    bool replica;
+    uint64_t replid, replid2;
+    int64_t primary_s, clock_ns;
 };
 
 struct pipe {

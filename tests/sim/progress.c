@@ -52,8 +52,8 @@ static uint64_t reached_since(
 {
     const struct model_server *s = &w->server[server];
     const struct link *l = &p->link[server];
-    if (l->state != LINK_UP || !l->conn->served ||
-        !eligibility_votes(&l->eligibility, w->now))
+    if (l->state != LINK_UP || !l->conn->served || s->replica ||
+        l->conn->server != s || !eligibility_votes(&l->eligibility, w->now))
         return NEVER;
     uint64_t since = later(l->up_since, l->eligibility.votes_at);
     since = later(since, w->progress.hung_until[server]);

@@ -12,6 +12,7 @@
 #include "core/lease.h"
 #include "model/guard.h"
 #include "sim/network.h"
+#include "sim/promotion.h"
 #include "sim/world.h"
 
 #define DAY_MS (INT64_C(86400000))
@@ -76,6 +77,7 @@ static void copy_data(struct data *to, const struct data *from)
     memcpy(to->key, from->key, sizeof(to->key));
     memcpy(to->fence, from->fence, sizeof(to->fence));
     memcpy(to->record, from->record, sizeof(to->record));
+    to->marker = from->marker;
     for (unsigned i = 0; i < NAMES_MAX; i++) {
         const struct queue *q = &from->queue[i];
         size_t places = q->count * sizeof(q->place[0]);
@@ -88,6 +90,14 @@ void server_save(struct model_server *s)
     copy_data(&s->saved, &s->data);
 }
 
+void server_rewind(struct world *w, struct model_server *s)
+{
+    copy_data(&s->data, &s->saved);
+    checker_rewound(w, s);
+    s->forgot_at = w->now;
+    checker_line_forgets(w);
+}
+
 static void up_again(struct world *w, struct alarm *alarm)
 {
     struct model_server *s = list_entry(alarm, struct model_server, up_again);
@@ -97,6 +107,8 @@ static void up_again(struct world *w, struct alarm *alarm)
     else if (s->restart == RESTART_REWOUND)
         copy_data(&s->data, &s->saved);
     new_process(w, s);
+    if (w->setting.failover)
+        promotion_restarted(w, s, s->restart != RESTART_EMPTY);
     if (s->restart == RESTART_REWOUND)
         checker_rewound(w, s);
     if (s->restart != RESTART_KEEPING) {
@@ -119,6 +131,8 @@ void server_start(struct world *w, struct model_server *s, unsigned index)
     s->clock_ns = EPOCH + (int64_t)w->now;
     new_process(w, s);
     s->started_ms -= DAY_MS;
+    if (w->setting.failover)
+        promotion_start(w, s);
 }
 
 void server_end(struct world *w, struct model_server *s)
@@ -126,6 +140,8 @@ void server_end(struct world *w, struct model_server *s)
     while (!list_empty(&s->conns))
         conn_free(w, list_entry(s->conns.next, struct conn, node));
     alarm_end(w, &s->up_again);
+    if (w->setting.failover && !s->former)
+        promotion_end(w, s);
 }
 
 void server_crash(
@@ -425,6 +441,15 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
     if (m->kind == MESSAGE_HELLO) {
         m->run_id = s->run_id;
         m->uptime_s = server_uptime_s(w, s);
+        if (w->setting.failover)
+            promotion_tell(w, s, m);
+    } else if (m->kind == MESSAGE_ALIVE) {
+        m->outcome.kind = OUTCOME_MINE;
+    } else if (m->kind == MESSAGE_MARK) {
+        promotion_mark(w, s, m);
+    } else if (s->replica && m->kind != MESSAGE_KILL) {
+        m->outcome.kind = OUTCOME_FAULT;
+        m->outcome.fault = FAULT_NOT_PRIMARY;
     } else if (m->kind == MESSAGE_KILL && w->setting.kill_allowed) {
         kill_here(w, s, m);
     } else if (m->kind == MESSAGE_KILL) {

@@ -24,11 +24,19 @@ struct key {
     int64_t until_ms; /* by the server's clock */
 };
 
+/* The key that remembers since when it has been the primary of a history. */
+struct marker {
+    uint64_t replid; /* 0: there is none */
+    int64_t set_ms;  /* by the server's clock */
+    uint64_t age_ms; /* then */
+};
+
 struct data {
     struct key key[NAMES_MAX];
     uint64_t fence[NAMES_MAX]; /* the last number given for each name */
     struct queue queue[NAMES_MAX];
     struct work_record record[NAMES_MAX];
+    struct marker marker;
 };
 
 enum restart { RESTART_KEEPING, RESTART_EMPTY, RESTART_REWOUND };
@@ -60,6 +68,18 @@ struct model_server {
     uint64_t stepped_far_at, forgot_at;
     struct list conns;
     struct alarm up_again;
+    /* In a world with failovers, see promotion.h: the history of its data, and
+     * the one before (0: none); since when it has been the primary, and had a
+     * replica (0: it has none); the process that was promoted before; whether
+     * the address leads to a replica, which may be the primary that is handing
+     * over. */
+    uint64_t replid, replid2;
+    uint64_t primary_since, replicas_since;
+    uint64_t earlier_run_id;
+    bool replica, hands_over;
+    struct alarm takes_over;
+    bool former;        /* the address does not lead to it any more */
+    struct list others; /* former: of the world */
 };
 
 /* s: all zero. */
@@ -98,6 +118,8 @@ bool server_intrude(
 
 /* It saves what RESTART_REWOUND brings back. */
 void server_save(struct model_server *s);
+/* Its data are those that it saved. */
+void server_rewind(struct world *w, struct model_server *s);
 
 /* Carries out the command in m and turns it into its reply. */
 void server_apply(struct world *w, struct model_server *s, struct message *m);

@@ -13,10 +13,12 @@
 
 #define MOST_SEEDS 6000
 
-/* What the programs do: locks, work that must be done once, or a crowd waits.
+/* What the programs do: locks, work that must be done once, or a crowd waits;
+ * or replicas take over.
  */
-static enum { WORK_LOCKS, WORK_ONCE, WORK_CROWD } work;
-static const char *const work_words[] = {"", "work once, ", "work crowd, "};
+static enum { WORK_LOCKS, WORK_ONCE, WORK_CROWD, WORK_FAILOVER } work;
+static const char *const work_words[] = {
+    "", "work once, ", "work crowd, ", "work failover, "};
 
 static struct options options_of(unsigned servers, const char *faults)
 {
@@ -24,6 +26,7 @@ static struct options options_of(unsigned servers, const char *faults)
     options.servers = servers;
     options.once = work == WORK_ONCE;
     options.crowd = work == WORK_CROWD;
+    options.failover = work == WORK_FAILOVER;
     assert_true(troubles_parse(faults, &options.troubles));
     if (options.once)
         options.troubles &= ~FORGETFUL_TROUBLES;
@@ -235,6 +238,19 @@ static void test_crowd(void **state)
     work = WORK_LOCKS;
 }
 
+/* Replicas take over, some without the latest locks. */
+static void test_failover(void **state)
+{
+    (void)state;
+    static const char *const guards[] = {
+        "second-history", "age", "handed-over", "alive", "marker"};
+    work = WORK_FAILOVER;
+    for (unsigned i = 0; i < sizeof(guards) / sizeof(*guards); i++)
+        assert_harm(guards[i], 1, I1);
+    assert_harm("second-history", 3, I1);
+    work = WORK_LOCKS;
+}
+
 /* A server that forgets its records: nothing helps against it, either. */
 static void test_forgetful(void **state)
 {
@@ -280,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_in_line),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_failover),
         cmocka_unit_test(test_forgetful),
         cmocka_unit_test(test_skew),
     };

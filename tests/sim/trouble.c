@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "sim/promotion.h"
 #include "sim/world.h"
 
 #define FAR_OFF ((int64_t)(400 * MS))
@@ -41,6 +42,12 @@ static const struct {
         "a release may not set keys, publish, or count listeners"},
     [TROUBLE_STRANGER] = {"stranger",
         "a program that knows nothing of lines sets a key"},
+    [TROUBLE_PROMOTE] = {"promote",
+        "with --work failover: a replica takes over, without the latest "
+        "writes"},
+    [TROUBLE_HAND_OVER] = {"hand-over", "... with all of them"},
+    [TROUBLE_BACKLOG] = {"backlog",
+        "... : a primary frees its replication backlog"},
 };
 
 const char *trouble_name(enum trouble trouble)
@@ -83,7 +90,7 @@ bool troubles_parse(const char *list, unsigned *mask)
 static struct model_server *some_server(struct world *w)
 {
     struct model_server *s = &w->server[roll(w, w->options.servers)];
-    return s->down ? NULL : s;
+    return s->down || s->replica ? NULL : s;
 }
 
 static struct process *some_process(struct world *w)
@@ -134,7 +141,7 @@ static bool crash(struct world *w, enum restart how)
         return true;
     }
     for (unsigned i = 0; i < w->options.servers; i++) /* a power cut */
-        if (!w->server[i].down)
+        if (!w->server[i].down && !w->server[i].replica)
             server_crash(w, &w->server[i], how, away);
     return true;
 }
@@ -143,7 +150,8 @@ static bool crash(struct world *w, enum restart how)
  * such that it comes back. So they differ by less than a quarantine lasts. */
 static void set_rate(struct world *w, struct model_server *s)
 {
-    int64_t error = server_clock_error(w, s), rate = (int64_t)roll(w, 9900);
+    int64_t error = server_clock_error(w, s),
+            rate = (int64_t)roll(w, w->setting.failover ? 4900 : 9900);
     bool slower = error > FAR_OFF || (error > -FAR_OFF && chance(w, 50));
     s->rate_ppm = slower ? -rate : rate;
 }
@@ -287,6 +295,34 @@ static bool intrude(struct world *w)
     return s && server_intrude(w, s, name, ttl_ms);
 }
 
+/* ------------------------------------------------------------- failovers */
+
+static bool fail_over(struct world *w, enum trouble trouble)
+{
+    struct model_server *s = some_server(w);
+    if (!s)
+        return false;
+    if (trouble == TROUBLE_PROMOTE)
+        return promotion_lossy(w, s);
+    if (trouble == TROUBLE_HAND_OVER)
+        return promotion_hand_over(w, s);
+    return promotion_free_backlog(w, s);
+}
+
+/* Lines are of one server, and failovers of a world that has them. */
+static enum trouble some_trouble(struct world *w)
+{
+    unsigned kinds_here =
+        w->options.servers == 1 ? TROUBLE_PROMOTE : TROUBLE_LINE;
+    if (!w->setting.failover)
+        return (enum trouble)roll(w, kinds_here);
+    uint64_t kind = roll(w, kinds_here + 2 * (TROUBLES - TROUBLE_PROMOTE));
+    if (kind < kinds_here)
+        return (enum trouble)kind;
+    return (enum trouble)(
+        TROUBLE_PROMOTE + (kind - kinds_here) % (TROUBLES - TROUBLE_PROMOTE));
+}
+
 static bool strike(struct world *w, enum trouble trouble)
 {
     switch (trouble) {
@@ -323,6 +359,10 @@ static bool strike(struct world *w, enum trouble trouble)
         return deny(w);
     case TROUBLE_STRANGER:
         return intrude(w);
+    case TROUBLE_PROMOTE:
+    case TROUBLE_HAND_OVER:
+    case TROUBLE_BACKLOG:
+        return fail_over(w, trouble);
     case TROUBLE_APART: /* from the beginning */
     case TROUBLES:
         break;
@@ -340,8 +380,7 @@ static void rings(struct world *w, struct alarm *alarm)
     alarm_set(w, alarm, w->now + 1 + roll(w, pause));
     if (w->stopping || !event_happens(w, EVENT_TROUBLE(w->faults.rings++)))
         return;
-    unsigned kinds_here = w->options.servers == 1 ? TROUBLES : TROUBLE_LINE;
-    enum trouble trouble = (enum trouble)roll(w, kinds_here);
+    enum trouble trouble = some_trouble(w);
     if (w->faults.allowed & 1u << trouble) {
         checker_orphans(w);
         note(w, "trouble:", kinds[trouble].name, 0);

@@ -35,6 +35,10 @@ enum trouble {
     /* A program that knows nothing of lines sets a key; also in place of one
      * that nobody relies on yet. */
     TROUBLE_STRANGER,
+    /* In a world with failovers: */
+    TROUBLE_PROMOTE,   /* a replica takes over, without the latest writes */
+    TROUBLE_HAND_OVER, /* ... with all of them */
+    TROUBLE_BACKLOG,   /* a primary frees its replication backlog */
     TROUBLES
 };
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/promotion.h"
+
 #define BEGINNING (UINT64_C(1000) * MS)
 #define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
 #define TURNS_MAX 100000                   /* without time passing */
@@ -134,6 +136,22 @@ static void choose_crowd(struct world *w)
     s->far_back = chance(w, 30);
 }
 
+/* Leases that outlast a failover, and connections that are silent for longer
+ * than one. */
+static void choose_failover(struct world *w)
+{
+    struct setting *s = &w->setting;
+    s->max_ttl_ms = (uint32_t)roll_from(w, s->max_ttl_ms, 4000);
+    if (chance(w, 60)) /* the guard is hardly longer, though in whole seconds */
+        s->max_ttl_ms = 980 * (uint32_t)roll_from(w, 1, 4);
+    s->min_ttl_ms = chance(w, 30) ? s->max_ttl_ms : s->min_ttl_ms;
+    s->trouble_ns = roll_from(w, 20 * MS, 800 * MS);
+    s->timeout_ns = roll_from(w, s->timeout_ns, 1500 * MS);
+    s->patience_ns = 2 * s->timeout_ns;
+    if (chance(w, 50))
+        s->think_ns = roll_from(w, 500 * MS, 4000 * MS);
+}
+
 static void choose(struct world *w)
 {
     struct setting *s = &w->setting;
@@ -158,6 +176,8 @@ static void choose(struct world *w)
         choose_work(w);
     if (w->options.servers == 1 && w->options.crowd)
         choose_crowd(w);
+    if (w->options.failover)
+        choose_failover(w);
 }
 
 static void *zeroed(size_t count, size_t size)
@@ -186,6 +206,8 @@ void world_start(struct world *w, const struct options *options)
         w->setting = *options->setting;
     else
         choose(w);
+    w->setting.failover = options->failover;
+    list_init(&w->formers);
     checker_start(w);
     progress_start(w);
     make_room(w);
@@ -203,6 +225,7 @@ void world_finish(struct world *w)
         process_end(w, &w->process[i]);
     for (unsigned i = 0; i < w->options.servers; i++)
         server_end(w, &w->server[i]);
+    promotions_end(w);
     troubles_end(w);
     strangers_end(w);
     checker_end(w);

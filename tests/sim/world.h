@@ -39,9 +39,10 @@ struct options {
     unsigned troubles; /* allowed, as a mask */
     unsigned checked;  /* invariants, as a mask */
     unsigned least_grants, least_troubles;
-    bool fences; /* in every world, not in every second one */
-    bool once;   /* programs do work that must be done once */
-    bool crowd;  /* many wait for a name, and strangers poll beside them */
+    bool fences;   /* in every world, not in every second one */
+    bool once;     /* programs do work that must be done once */
+    bool crowd;    /* many wait for a name, and strangers poll beside them */
+    bool failover; /* replicas take over */
     bool aloud;
     const struct events *only; /* no others happen; NULL: all do */
     struct events *happened;   /* those that do are added; NULL */
@@ -80,6 +81,7 @@ struct setting {
     bool crowd;
     unsigned strangers;
     bool far_back;
+    bool failover; /* replicas take over */
 };
 
 struct world {
@@ -93,6 +95,7 @@ struct world {
     struct progress progress;
     struct troubles faults;
     struct model_server *server; /* as many as the options say */
+    struct list formers;         /* that replicas have replaced */
     struct process process[PROCESSES_MAX];
     struct worker *workers; /* of all processes */
     struct stranger stranger[STRANGERS_MAX];

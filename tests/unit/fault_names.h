@@ -24,6 +24,8 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_SERVER] = "server",
         [FAULT_SYSTEM] = "system",
         [FAULT_RESTARTED] = "restarted",
+        [FAULT_PROMOTED] = "promoted",
+        [FAULT_DEMOTED] = "demoted",
         [FAULT_NO_INFO] = "untold",
         [FAULT_NOT_DURABLE] = "forgets",
         [FAULT_DUPLICATE] = "setup",

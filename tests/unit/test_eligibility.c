@@ -22,10 +22,15 @@ static int set_up(void **state)
 {
     (void)state;
     s = (struct eligibility){0};
-    terms = (struct eligibility_terms){
-        .max_ttl_ms = 60000, .drift_ppm = 10000, .guard = true};
-    info = (struct server_info){
-        .run_id = "aaaa", .role = "master", .uptime_s = 5000};
+    terms = (struct eligibility_terms){.max_ttl_ms = 60000,
+        .drift_ppm = 10000,
+        .several = true,
+        .guard = true};
+    info = (struct server_info){.run_id = "aaaa",
+        .role = "master",
+        .replid = "1",
+        .replid2 = "",
+        .uptime_s = 5000};
     return 0;
 }
 
@@ -310,6 +315,133 @@ static void a_durable_one_is_exempt(void **state)
     assert_true(eligibility_votes(&s, T0 + S));
 }
 
+#define FAILOVER_NEEDED 62 /* ... and a second of slack */
+
+static void grants_from(uint64_t at)
+{
+    assert_int_equal(s.votes_at, at);
+    assert_int_equal(eligibility_fault(&s, at - 1), FAULT_PROMOTED);
+    assert_int_equal(eligibility_fault(&s, at), FAULT_NONE);
+}
+
+/* Nobody knows since when it has been the primary, but for what its replicas or
+ * the marker say. */
+static void one_that_was_promoted(void **state)
+{
+    (void)state;
+    for (int64_t age = -1; age < 80; age++) {
+        set_up(NULL);
+        terms.failover = true;
+        info.replid = "2";
+        info.replid2 = "1";
+        info.primary_s = age;
+        judge(T0);
+        if (age >= FAILOVER_NEEDED)
+            assert_true(eligibility_votes(&s, T0));
+        else
+            grants_from(
+                T0 + (FAILOVER_NEEDED - (uint64_t)(age > 0 ? age : 0)) * S);
+        judge(T0 + S); /* and is not put off again */
+        assert_true(eligibility_votes(&s, T0 + FAILOVER_NEEDED * S));
+    }
+    set_up(NULL);
+    info.replid = "2"; /* without the guard against failovers */
+    info.replid2 = "1";
+    judge(T0);
+    assert_true(eligibility_votes(&s, T0));
+}
+
+/* What a living client sees, with a server that writes to disk or not: it has
+ * to wait where a promotion may have lost its locks. */
+static void histories_and_durable(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *story, *run_id, *replid, *replid2;
+        int64_t primary_s;
+        uint64_t waits, durable_waits;
+    } rows[] = {
+        {"the same", "aaaa", "1", "", -1, 0, 0},
+        {"restarted without data", "bbbb", "7", "", -1, 62, 0},
+        {"restarted, from an RDB file", "bbbb", "7", "1", -1, 62, 62},
+        {"promoted", "bbbb", "2", "1", -1, 62, 62},
+        {"promoted 40 s ago", "bbbb", "2", "1", 40, 22, 22},
+        {"promoted between two looks", "aaaa", "3", "2", -1, 62, 62},
+        {"its backlog was freed", "aaaa", "8", "", -1, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int durable = 0; durable <= 1; durable++) {
+            set_up(NULL);
+            terms.failover = true;
+            terms.durable = durable;
+            judge(T0);
+            assert_true(eligibility_votes(&s, T0));
+            info.run_id = rows[i].run_id;
+            info.replid = rows[i].replid;
+            info.replid2 = rows[i].replid2;
+            info.primary_s = rows[i].primary_s;
+            judge(T0 + S);
+            uint64_t waits = durable ? rows[i].durable_waits : rows[i].waits;
+            print_message("%s, durable %d\n", rows[i].story, durable);
+            assert_int_equal(s.votes_at, waits ? T0 + (1 + waits) * S : 0);
+        }
+    }
+}
+
+/* The former primary says that nothing was lost: then a second is enough, if
+ * half of a lease's drift covers what the new one's clock is ahead. */
+static void one_that_was_handed_over_to(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ahead_ms;
+        uint64_t waits;
+    } rows[] = {
+        {-5000, 1}, {0, 1}, {6, 1}, {7, 2}, {100, 20}, {302, 61}, {5000, 62}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        set_up(NULL);
+        terms.failover = true;
+        info.clock_low_ns = info.clock_high_ns = (int64_t)T0;
+        judge(T0);
+        info.role = "slave";
+        info.replid = "2";
+        info.replid2 = "1";
+        judge(T0 + S);
+        assert_int_equal(eligibility_fault(&s, T0 + S), FAULT_DEMOTED);
+        info.run_id = "bbbb";
+        info.role = "master";
+        info.clock_high_ns += rows[i].ahead_ms * (int64_t)NS_PER_MS;
+        judge(T0 + 2 * S);
+        grants_from(T0 + (2 + rows[i].waits) * S);
+        assert_int_equal(eligibility_handed_over_s(&s, &terms, T0 + 2 * S),
+            FAILOVER_NEEDED - rows[i].waits);
+        assert_int_equal(eligibility_handed_over_s(&s, &terms, T0 + 3 * S), -1);
+        assert_contains(words(T0 + 2 * S),
+            "promoted 0s ago, with all locks; its vote counts");
+    }
+}
+
+/* The quarantine of the former primary goes on at the new one. */
+static void a_hand_over_within_a_quarantine(void **state)
+{
+    (void)state;
+    terms.failover = true;
+    info.uptime_s = 1;
+    judge(T0);
+    assert_int_equal(s.votes_at, T0 + FAILOVER_NEEDED * S);
+    info.role = "slave";
+    info.replid = "2";
+    info.replid2 = "1";
+    info.clock_low_ns = info.clock_high_ns = (int64_t)T0;
+    judge(T0 + S);
+    info.run_id = "bbbb";
+    info.role = "master";
+    info.uptime_s = 5000;
+    judge(T0 + 2 * S);
+    assert_int_equal(s.votes_at, T0 + FAILOVER_NEEDED * S);
+    assert_int_equal(eligibility_handed_over_s(&s, &terms, T0 + 2 * S), -1);
+}
+
 static void without_the_guard(void **state)
 {
     (void)state;
@@ -361,6 +493,10 @@ int main(void)
         cmocka_unit_test_setup(quarantine_outlasts_a_bar, set_up),
         cmocka_unit_test_setup(a_clock_that_was_set_back, set_up),
         cmocka_unit_test_setup(a_durable_one_is_exempt, set_up),
+        cmocka_unit_test_setup(one_that_was_promoted, set_up),
+        cmocka_unit_test_setup(histories_and_durable, set_up),
+        cmocka_unit_test_setup(one_that_was_handed_over_to, set_up),
+        cmocka_unit_test_setup(a_hand_over_within_a_quarantine, set_up),
         cmocka_unit_test_setup(without_the_guard, set_up),
         cmocka_unit_test_setup(checked_again_once_a_second, set_up),
     };

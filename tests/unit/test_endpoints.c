@@ -14,7 +14,7 @@ static const struct settings defaults = {.timeout_ms = 2000,
     .max_ttl_ms = 60000,
     .drift_ppm = 10000,
     .keepalive_s = 15,
-    .guard_restarts = GUARD_RESTARTS_AUTO};
+    .guard_restarts = GUARD_SWITCH_AUTO};
 
 static int split(const char *list)
 {
@@ -233,6 +233,44 @@ static void guard_is_on_from_two_on(void **state)
         nxl_client_new(&client, "redis://a", &options), NXL_E_INVALID);
 }
 
+/* Which guards a list of servers has, and the longest lease, which a guard
+ * lasts for. */
+static void guards_and_the_longest_lease(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list;
+        bool restarts, failover;
+        unsigned max_ttl_ms;
+    } rows[] = {
+        {"redis://a", false, false, 60000},
+        {"redis://a?guard_restarts=on", true, false, 30000},
+        {"redis://a?guard_failover=on", true, true, 30000},
+        {"redis://a?guard_failover=on&guard_restarts=on", true, true, 30000},
+        {"redis://a?guard_failover=on&max_ttl_ms=60000", true, true, 60000},
+        {"redis://a?guard_failover=off", false, false, 60000},
+        {"redis://a,redis://b", true, true, 30000},
+        {"redis://a,redis://b?max_ttl_ms=5000", true, true, 5000},
+        {"redis://a,redis://b?guard_failover=off", true, false, 30000},
+        {"redis://a,redis://b?guard_restarts=off", false, false, 30000},
+        {"redis://a,redis://b?guard_restarts=off&guard_failover=off", false,
+            false, 30000},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(split(rows[i].list), NXL_OK);
+        print_message("%s\n", rows[i].list);
+        assert_int_equal(e.guards_restarts, rows[i].restarts);
+        assert_int_equal(e.guards_failover, rows[i].failover);
+        for (unsigned k = 0; k < e.count; k++)
+            assert_int_equal(e.at[k].settings.max_ttl_ms, rows[i].max_ttl_ms);
+        endpoints_free(&e);
+    }
+    refused("redis://a?guard_failover=on&guard_restarts=off", NXL_E_URL,
+        "remove guard_restarts=off");
+    refused("redis://a?guard_failover=on&scheme=timestamp", NXL_E_URL,
+        "does not work with scheme=timestamp");
+}
+
 static void polls(const char *url, int64_t option, uint64_t expected)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
@@ -306,6 +344,7 @@ int main(void)
         cmocka_unit_test(the_client_is_of_one_mind),
         cmocka_unit_test(a_server_has_its_own),
         cmocka_unit_test(guard_is_on_from_two_on),
+        cmocka_unit_test(guards_and_the_longest_lease),
         cmocka_unit_test(poll_is_off_unless_asked_for),
         cmocka_unit_test(arrays),
     };

@@ -93,6 +93,8 @@ static void faults_become_results(void **state)
         {FAULT_SERVER, NXL_E_SERVER},
         {FAULT_SYSTEM, NXL_E_SYSTEM},
         {FAULT_RESTARTED, NXL_E_REFUSED},
+        {FAULT_PROMOTED, NXL_E_REFUSED},
+        {FAULT_DEMOTED, NXL_E_REFUSED},
         {FAULT_NO_INFO, NXL_E_DENIED},
         {FAULT_NOT_DURABLE, NXL_E_URL},
         {FAULT_DUPLICATE, NXL_E_URL},

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps: what a server says about its history is true, and what it does not
+ * know it does not say; a former primary does nothing after it was stopped but
+ * carry out what had come when it is woken. Then it is a replica, and its
+ * connections end.
+ */
+#include "sim/promotion.h"
+
+#include <stdlib.h>
+
+#include "sim/server.h"
+#include "sim/world.h"
+
+#define YEARS_MS (INT64_C(400) * 86400000)
+/* By how much the clock of a new primary is off that of the former one. Ahead
+ * by less than half of the drift of a lease of a second when data are handed
+ * over: then the guard lasts a second, and otherwise longer. */
+#define AHEAD (40 * MS)
+#define BEHIND (200 * MS)
+
+static uint64_t new_id(struct world *w)
+{
+    return 1 + roll(w, UINT64_MAX - 1);
+}
+
+static void begin_history(
+    struct world *w, struct model_server *s, uint64_t replid, uint64_t second)
+{
+    s->replid = replid;
+    s->replid2 = second;
+    s->primary_since = w->now;
+    /* Its replicas have to connect again; it may have none. */
+    s->replicas_since = chance(w, 50) ? w->now + 1 + roll(w, 500 * MS) : 0;
+}
+
+static void take_over(struct world *w, struct alarm *alarm);
+
+void promotion_start(struct world *w, struct model_server *s)
+{
+    begin_history(w, s, new_id(w), chance(w, 20) ? new_id(w) : 0);
+    alarm_init(w, &s->takes_over, take_over);
+}
+
+void promotion_end(struct world *w, struct model_server *s)
+{
+    alarm_end(w, &s->takes_over);
+}
+
+void promotion_restarted(
+    struct world *w, struct model_server *s, bool with_data)
+{
+    bool second = with_data && chance(w, 50);
+    begin_history(w, s, new_id(w), second ? s->replid : 0);
+}
+
+/* --------------------------------------------------------- former processes */
+
+static void drop_conns(struct world *w, struct model_server *s)
+{
+    struct list *node = s->conns.next, *next;
+    for (; node != &s->conns; node = next) {
+        next = node->next;
+        conn_drop(w, list_entry(node, struct conn, node), chance(w, 50));
+    }
+}
+
+/* It was woken, and has become a replica. */
+static void demoted(struct world *w, struct alarm *alarm)
+{
+    drop_conns(w, list_entry(alarm, struct model_server, takes_over));
+}
+
+/* The process at the address stands still, with its connections, its data and
+ * what is on the way to it; so s can be another one. */
+static void leave_behind(struct world *w, struct model_server *s)
+{
+    struct model_server *former = calloc(1, sizeof(*former));
+    if (!former)
+        abort();
+    *former = *s;
+    former->former = true;
+    list_init(&former->conns);
+    list_init(&former->others);
+    while (!list_empty(&s->conns)) {
+        struct list *node = list_pop(&s->conns);
+        list_entry(node, struct conn, node)->server = former;
+        list_append(&former->conns, node);
+    }
+    list_append(&w->formers, &former->others);
+    alarm_init(w, &former->up_again, NULL);
+    alarm_init(w, &former->takes_over, demoted);
+    /* Often not for long: clients give up a connection that does not answer. */
+    uint64_t longest = chance(w, 60)
+                           ? 2 * w->setting.patience_ns
+                           : 4 * ms_to_ns(w->setting.max_ttl_ms) + 4000 * MS;
+    former->stopped_until = w->now + 1 + roll(w, longest);
+    alarm_set(w, &former->takes_over, former->stopped_until + 1);
+    s->earlier_run_id = 0; /* this process will not be promoted again */
+}
+
+void promotions_end(struct world *w)
+{
+    struct list *node;
+    while ((node = list_pop(&w->formers))) {
+        struct model_server *former =
+            list_entry(node, struct model_server, others);
+        alarm_end(w, &former->takes_over);
+        server_end(w, former);
+        free(former);
+    }
+}
+
+/* ---------------------------------------------------------------- failovers */
+
+/* The process that was the primary is gone from the address. */
+static void another_process(struct world *w, struct model_server *s)
+{
+    uint64_t was = s->run_id;
+    s->run_id =
+        s->earlier_run_id && chance(w, 50) ? s->earlier_run_id : new_id(w);
+    s->earlier_run_id = was;
+    s->next_client += 1 + roll(w, 1000000);
+    s->stopped_until = s->slow_until = s->refusing_until = 0;
+}
+
+/* Its clock is another one, and what stands there ends by it. */
+static void another_clock(
+    struct world *w, struct model_server *s, uint64_t ahead)
+{
+    int64_t off = (int64_t)roll(w, BEHIND + ahead) - (int64_t)BEHIND;
+    int64_t error = server_clock_error(w, s);
+    if (error > (int64_t)BEHIND)
+        off = -(int64_t)roll(w, BEHIND);
+    else if (error < -(int64_t)BEHIND)
+        off = (int64_t)roll(w, ahead);
+    server_step_clock(w, s, off);
+    s->stepped_at = 0;
+}
+
+/* The address leads to the new primary from now on. */
+static void take_over(struct world *w, struct alarm *alarm)
+{
+    struct model_server *s = list_entry(alarm, struct model_server, takes_over);
+    drop_conns(w, s);
+    if (s->hands_over)
+        another_clock(w, s, AHEAD);
+    another_process(w, s);
+    s->replica = s->hands_over = false;
+    note(w, "s%llu is promoted, run_id %llu, history %llu", NULL, s->index,
+        s->run_id % 10000, s->replid % 10000);
+}
+
+bool promotion_lossy(struct world *w, struct model_server *s)
+{
+    if (s->replica)
+        return false;
+    if (chance(w, 60))
+        leave_behind(w, s);
+    else
+        drop_conns(w, s);
+    server_rewind(w, s);
+    begin_history(w, s, new_id(w), s->replid);
+    another_clock(w, s, 400 * MS);
+    another_process(w, s);
+    if (chance(w, 70))
+        return true;
+    /* For a while the address leads to another replica, which follows the new
+     * primary already, and says so. */
+    s->replica = true;
+    alarm_set(w, &s->takes_over, w->now + 1 + roll(w, 300 * MS));
+    return true;
+}
+
+bool promotion_hand_over(struct world *w, struct model_server *s)
+{
+    if (s->replica)
+        return false;
+    begin_history(w, s, new_id(w), s->replid);
+    s->replica = s->hands_over = true;
+    alarm_set(w, &s->takes_over, w->now + 1 + roll(w, 1500 * MS));
+    return true;
+}
+
+bool promotion_free_backlog(struct world *w, struct model_server *s)
+{
+    uint64_t longest = 2 * ms_to_ns(w->setting.max_ttl_ms) + 2000 * MS;
+    if (s->replica || w->now < s->primary_since + longest)
+        return false;
+    s->replid = new_id(w);
+    s->replid2 = 0;
+    s->replicas_since = 0;
+    return true;
+}
+
+/* ------------------------------------------------------------ what is asked */
+
+static int64_t age_by_marker(
+    struct world *w, struct model_server *s, int64_t least_ms)
+{
+    struct marker *m = &s->data.marker;
+    int64_t now_ms = server_clock_ms(w, s);
+    bool same = m->replid == s->replid || !guarded_here(SIM_GUARD_MARKER);
+    int64_t age = m->replid && same && now_ms >= m->set_ms &&
+                          now_ms < m->set_ms + YEARS_MS
+                      ? (int64_t)m->age_ms + now_ms - m->set_ms
+                      : 0;
+    if (age < least_ms || !m->replid || !same)
+        *m = (struct marker){
+            s->replid, now_ms, later((uint64_t)age, (uint64_t)least_ms)};
+    return age > least_ms ? age : least_ms;
+}
+
+void promotion_tell(struct world *w, struct model_server *s, struct message *m)
+{
+    m->replica = s->replica;
+    m->replid = s->replid;
+    m->replid2 = s->replid2;
+    m->clock_ns = server_clock_us(w, s) * 1000;
+    m->primary_s = 0;
+    if (s->replica || !s->replid2 || s->replid == m->known)
+        return;
+    if (s->replicas_since && w->now > s->replicas_since + 2 * NS_PER_S)
+        m->primary_s = (int64_t)((w->now - s->replicas_since) / NS_PER_S) - 1;
+    if (m->primary_s < (int64_t)m->needed_s) {
+        int64_t age_s = age_by_marker(w, s, 0) / 1000;
+        m->primary_s = age_s > m->primary_s ? age_s : m->primary_s;
+    }
+}
+
+void promotion_mark(struct world *w, struct model_server *s, struct message *m)
+{
+    if (m->replid == s->replid)
+        (void)age_by_marker(w, s, (int64_t)m->number);
+}

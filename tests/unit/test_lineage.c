@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What has become of the data behind an address, from what a server says about
+ * itself: each row is a story of handshakes, and what is concluded at its end.
+ */
+#include "support/test.h"
+
+#include "core/lineage.h"
+
+#define LOOKS 4
+
+struct look {
+    const char *run_id, *role, *replid, *replid2;
+};
+
+static const struct {
+    const char *story;
+    struct look looks[LOOKS];
+    enum lineage_news news; /* of the last one */
+} rows[] = {
+    {"never promoted", {{"A", "master", "1", ""}}, LINEAGE_FIRST},
+    {"promoted, or started from an RDB file", {{"A", "master", "2", "1"}},
+        LINEAGE_FIRST_OLD},
+    {"the same again", {{"A", "master", "1", ""}, {"A", "master", "1", ""}},
+        LINEAGE_SAME},
+    {"the same again, once promoted",
+        {{"A", "master", "2", "1"}, {"A", "master", "2", "1"}}, LINEAGE_SAME},
+    {"another process", {{"A", "master", "1", ""}, {"B", "master", "9", ""}},
+        LINEAGE_REPLACED},
+    {"a replica was promoted",
+        {{"A", "master", "1", ""}, {"B", "master", "2", "1"}},
+        LINEAGE_REPLACED},
+    {"it lost its place and got it back between two looks",
+        {{"A", "master", "1", ""}, {"A", "master", "3", "2"}}, LINEAGE_UNSEEN},
+    {"its backlog was freed",
+        {{"A", "master", "1", ""}, {"A", "master", "2", ""}}, LINEAGE_SAME},
+    {"handed over",
+        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
+            {"B", "master", "2", "1"}},
+        LINEAGE_HANDED_OVER},
+    {"handed over, then the next one is lost",
+        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
+            {"C", "master", "3", "2"}},
+        LINEAGE_PROMOTED},
+    {"handed over twice, and this client has seen it once",
+        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
+            {"B", "master", "2", "1"}, {"C", "master", "3", "2"}},
+        LINEAGE_REPLACED},
+    {"another one says that it was handed over",
+        {{"A", "master", "1", ""}, {"C", "slave", "2", "1"},
+            {"B", "master", "2", "1"}},
+        LINEAGE_PROMOTED},
+    {"the former primary lost a write: it has no second history",
+        {{"A", "master", "1", ""}, {"A", "slave", "2", ""},
+            {"B", "master", "2", "1"}},
+        LINEAGE_PROMOTED},
+    {"the former primary was no primary when it was known",
+        {{"A", "slave", "1", ""}, {"A", "slave", "2", "1"},
+            {"B", "master", "2", "1"}},
+        LINEAGE_PROMOTED},
+    {"a replica", {{"A", "slave", "2", "1"}}, LINEAGE_REPLICA},
+    {"the former primary follows another one than the address leads to",
+        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
+            {"B", "master", "3", "1"}},
+        LINEAGE_PROMOTED},
+    {"it handed over and is back",
+        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
+            {"A", "master", "3", "2"}},
+        LINEAGE_PROMOTED},
+    {"a server before 4.0", {{"A", "master", "", ""}}, LINEAGE_FIRST},
+    {"another one before 4.0",
+        {{"A", "master", "", ""}, {"B", "master", "", ""}}, LINEAGE_REPLACED},
+    {"it was updated to 4.0",
+        {{"A", "master", "", ""}, {"B", "master", "1", ""}}, LINEAGE_REPLACED},
+    {"INFO is refused, then allowed",
+        {{"", "", "", ""}, {"A", "master", "2", "1"}}, LINEAGE_FIRST_OLD},
+    {"INFO is refused for a while",
+        {{"A", "master", "1", ""}, {"", "", "", ""}, {"A", "master", "1", ""}},
+        LINEAGE_SAME},
+    {"promoted while INFO was refused",
+        {{"A", "master", "1", ""}, {"", "", "", ""}, {"B", "master", "2", "1"}},
+        LINEAGE_REPLACED},
+};
+
+static void each_story(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct lineage l = {.run_id = ""};
+        enum lineage_news news = LINEAGE_SAME;
+        for (int k = 0; k < LOOKS && rows[i].looks[k].run_id; k++) {
+            const struct look *at = &rows[i].looks[k];
+            const struct server_info info = {.run_id = at->run_id,
+                .role = at->role,
+                .replid = at->replid,
+                .replid2 = at->replid2};
+            news = lineage_look(&l, &info);
+        }
+        if (news != rows[i].news)
+            fail_msg("%s: %d instead of %d", rows[i].story, news, rows[i].news);
+    }
+}
+
+/* How far the new one's clock may be ahead: its latest, less the former's
+ * earliest. */
+static void the_lead_of_a_clock(void **state)
+{
+    (void)state;
+    struct lineage l = {.run_id = ""};
+    struct server_info a = {.run_id = "A",
+        .role = "master",
+        .replid = "1",
+        .replid2 = "",
+        .clock_low_ns = 1000,
+        .clock_high_ns = 1100};
+    struct server_info b = {.run_id = "B",
+        .role = "master",
+        .replid = "2",
+        .replid2 = "1",
+        .clock_low_ns = 1400,
+        .clock_high_ns = 1500};
+    lineage_look(&l, &a);
+    assert_true(lineage_clock_lead(&l, &b) == INT64_MAX);
+    a.role = "slave";
+    a.replid = "2";
+    a.replid2 = "1";
+    lineage_look(&l, &a);
+    assert_int_equal(lineage_look(&l, &b), LINEAGE_HANDED_OVER);
+    assert_int_equal(lineage_clock_lead(&l, &b), 500);
+    b.clock_high_ns = 0; /* it does not tell the time */
+    assert_true(lineage_clock_lead(&l, &b) == INT64_MAX);
+}
+
+static void a_connection_is_current_for_a_second(void **state)
+{
+    (void)state;
+    uint64_t at = 5 * NS_PER_S;
+    assert_true(lineage_is_current(at, at));
+    assert_true(lineage_is_current(at, at + NS_PER_S - 1));
+    assert_false(lineage_is_current(at, at + NS_PER_S));
+    assert_false(lineage_is_current(0, at));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_story),
+        cmocka_unit_test(the_lead_of_a_clock),
+        cmocka_unit_test(a_connection_is_current_for_a_second),
+    };
+    return cmocka_run_group_tests_name("lineage", tests, NULL, NULL);
+}
