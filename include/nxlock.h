@@ -219,8 +219,8 @@ typedef struct nxl_client_options {
      * Default 2000; 10 ... 600000. */
     int64_t timeout_ms;
     /* The longest ttl_ms a lock of this client may request. Default 60000, and
-     * 30000 with several servers or a guard (guard_restarts, guard_failover),
-     * which lasts as long; at most 2147483647. HARM: raising it extends how
+     * 30000 where guard_restarts is on (it is with several servers), because
+     * that lasts as long; at most 2147483647. HARM: raising it extends how
      * long a crashed holder blocks the others. All clients of several servers
      * must use the same value. So must all that lock with NXL_SCHEME_TIMESTAMP
      * where WATCH is refused: there a request that arrives late could shorten
@@ -257,11 +257,12 @@ typedef struct nxl_client_options {
      * because they restarted and do not vote yet; work was begun
      * (nxl_once_begin()) at a server that may lose its record (no append-only
      * file, an appendfsync other than always, a maxmemory-policy other than
-     * noeviction). text names the servers and reasons and is valid until the
-     * callback returns. Called at the end of a blocking call or of
-     * nxl_client_next_event(), on the calling thread. It may use the library,
-     * but not free the client. NULL: no callback; nxl_client_describe() also
-     * reports these. */
+     * noeviction); a second lock was granted by the only server, which has
+     * replicas, or was promoted, and guard_failover is off. text names the
+     * servers and reasons and is valid until the callback returns. Called at
+     * the end of a blocking call or of nxl_client_next_event(), on the calling
+     * thread. It may use the library, but not free the client. NULL: no
+     * callback; nxl_client_describe() also reports these. */
     nxl_warning warning;
     void *warning_arg;
     /* Restart quarantine: a server that restarted may have forgotten locks, so
@@ -497,13 +498,16 @@ typedef struct nxl_server_facts {
     /* Once work was begun there (nxl_once_begin()): how the server may lose the
      * records of it, for people; "": it keeps them, or that is not known. */
     char records[512];
+    /* guard_failover is on for it; how many replicas are connected to it. */
+    bool failover_guarded;
+    int replicas;
 } nxl_server_facts;
 
 /* clang-format off */
 #define NXL_SERVER_FACTS_INIT { sizeof(nxl_server_facts), 0, "", 0, \
                                 { 0, 0, 0 }, 0, 0, "", 0, 0, "", 0, "", 0, 0, \
                                 0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, "", 0, \
-                                "" }
+                                "", 0, 0 }
 /* clang-format on */
 
 /* Fills in *facts for one server, numbered from 0 in the order of the URLs. No

@@ -218,8 +218,7 @@ static int try_password_files(const struct endpoints *e, struct text *error)
 /* ------------------------------------------------------------------ guards */
 
 /* A guard lasts as long as the longest lease, so that is shorter by default
- * where one may be on. Clients of several servers must agree on it, even with
- * guard_restarts=off. */
+ * where one is on. */
 #define GUARDED_MAX_TTL_MS 30000
 
 static void shorten_max_ttl(struct endpoints *e)
@@ -253,7 +252,7 @@ static int decide_guards(struct endpoints *e, struct text *error)
                         "decides which locks have expired");
         return NXL_E_URL;
     }
-    if (e->count > 1 || e->guards_restarts)
+    if (e->guards_restarts)
         shorten_max_ttl(e);
     return NXL_OK;
 }

@@ -65,6 +65,8 @@ static void add_voting(
     facts->votes = words.len == 0;
     text_copy(&words, facts->no_vote, sizeof(facts->no_vote));
     facts->guarded = n->client->guards_restarts;
+    facts->failover_guarded = n->client->guards_failover;
+    facts->replicas = n->server.facts.replicas;
 }
 
 static void add_strategy(const struct server *s, nxl_server_facts *facts)

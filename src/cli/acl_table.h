@@ -29,6 +29,8 @@ EFFECT(NO_TIME, "waits all the same, without knowing how long it is held") \
 EFFECT(NO_TAKEOVER, "busy: the expired lock is not taken over") \
 EFFECT(NO_VOTE, "several servers: NXL_E_DENIED; one: works, its role and " \
     "restarts unknown") \
+EFFECT(NO_AGE, "works; after a failover each new program waits for " \
+    "max_ttl_ms and more, by itself") \
 EFFECT(SLOW_CLEANUP, "works; after a lost connection a name may stay taken " \
     "up to its TTL") \
 EFFECT(BY_SET, "works by SET; ACL LOG notes each PSETEX") \
@@ -65,6 +67,8 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_TRIAL_COMPANIONS "~{NAME:doctor:*}:*"
 #define ACL_DRILL "~NAME:drill:*"
 #define ACL_DRILL_COMPANIONS "~{NAME:drill:*}:*"
+
+#define ACL_MARKER "~nxl-p" /* with a prefix P it is Pnxl-p */
 
 /* The feature is in addition to any other. */
 #define ACL_ANY (1U << 31)
@@ -159,6 +163,10 @@ FEATURE(LOAD, "load", ACL_ANY, "scripts loaded ahead of time", \
     {"+script|load", ACL_BY_TEXT}) \
 FEATURE(INFO, "info", ACL_ANY, \
     "several servers, guard_restarts", {"+info", ACL_NO_VOTE}) \
+FEATURE(FAILOVER, "failover", ACL_ANY, "guard_failover", \
+    {"+info", ACL_NO_ACQUIRE}, {ACL_MARKER, ACL_NO_AGE}, \
+    {"+eval", ACL_NO_AGE}, {"+getrange", ACL_NO_AGE}, {"+pttl", ACL_NO_AGE}, \
+    {"+set", ACL_NO_AGE}) \
 FEATURE(DB, "db", ACL_ANY, "a database number in the URL", \
     {"+select", ACL_NO_LOGIN}) \
 FEATURE(SCAN, "scan", 0, "list the locks", \

@@ -68,10 +68,16 @@ void doctor_role(struct doctor *d, size_t server, const struct answer *info)
     }
     long count =
         strtol(doctor_field(info, "connected_slaves", replicas), NULL, 10);
-    if (count > 0)
+    if (count > 0 && facts.failover_guarded)
+        diagnostic(&d->diagnostics, LEVEL_OK, "role", NULL,
+            "a primary with %ld replica%s: after a failover no lock is granted "
+            "until all that it may have lost have expired (guard_failover)",
+            count, count == 1 ? "" : "s");
+    else if (count > 0)
         diagnostic(&d->diagnostics, LEVEL_WARN, "role",
-            "do not fail over while locks are held, or use several "
-            "independent servers (docs/redlock.md)",
+            "write guard_failover=on in the URL of all programs "
+            "(docs/failover.md), or use several independent servers "
+            "(docs/redlock.md)",
             "a primary with %ld replica%s: replication is asynchronous, "
             "so a failover may lose a lock",
             count, count == 1 ? "" : "s");

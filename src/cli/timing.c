@@ -142,7 +142,7 @@ static int64_t longest_asked(
 #define MAX_TTL_UNSET INT32_MAX
 
 static nxl_server_facts limits_of_urls(
-    const struct args *args, int64_t timeout_ms)
+    const struct args *args, int64_t timeout_ms, size_t *servers)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
@@ -156,9 +156,7 @@ static nxl_server_facts limits_of_urls(
     if (nxl_client_new_urls(&client, (const char *const *)list.urls, list.count,
             &options) == NXL_OK) {
         (void)nxl_client_server_facts(client, 0, &facts);
-        /* With several servers all clients need the same limit, even with
-         * guard_restarts=off. */
-        facts.guarded = facts.guarded || nxl_client_servers(client) > 1;
+        *servers = nxl_client_servers(client);
         nxl_client_free(client);
     }
     url_list_free(&list);
@@ -193,11 +191,13 @@ static int too_long(
 int timing_limit(struct args *args)
 {
     const char *option, *value;
-    nxl_server_facts url = limits_of_urls(args, 0);
+    size_t servers = 0;
+    nxl_server_facts url = limits_of_urls(args, 0, &servers);
     bool given = url.max_ttl_ms > 0 && url.max_ttl_ms < MAX_TTL_UNSET;
 
     args->lease_limit_ms = given         ? url.max_ttl_ms
                            : url.guarded ? LIMIT_GUARDED_MS
+                           : servers > 1 ? LIMIT_DEFAULT_MS
                                          : INT32_MAX;
     if (!args->ttl && given)
         args->ttl_ms = smaller(args->ttl_ms, url.max_ttl_ms);
@@ -214,7 +214,8 @@ int timing_settle(struct args *args)
     if (args->run.grace_ms < 0)
         args->run.grace_ms = smaller(args->ttl_ms / 6, GRACE_MAX_MS);
     args->timeout_ms = timeout_of(args->ttl_ms);
-    nxl_server_facts url = limits_of_urls(args, args->timeout_ms);
+    size_t servers = 0;
+    nxl_server_facts url = limits_of_urls(args, args->timeout_ms, &servers);
     args->run.request_ms = larger(url.timeout_ms, REQUEST_MIN_MS);
     if (args->run.at_most_ms == 0 ||
         args->run.at_least_ms <= args->run.at_most_ms)

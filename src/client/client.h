@@ -31,6 +31,7 @@ enum warning_kind {
     WARNING_MINORITY, /* servers without a vote that a person has to repair */
     WARNING_YOUNG,    /* servers without a vote that only need time */
     WARNING_RECORDS,  /* a server that may lose records */
+    WARNING_FAILOVER, /* a failover of the only server would go unnoticed */
     WARNINGS
 };
 
@@ -50,8 +51,9 @@ struct nxl_client {
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
     uint32_t max_ttl_ms, drift_ppm;
-    bool guards_restarts; /* a restarted server has no vote for a while */
-    bool guards_failover; /* nor has one that was promoted */
+    bool guards_restarts;   /* a restarted server has no vote for a while */
+    bool guards_failover;   /* nor has one that was promoted */
+    bool warns_of_failover; /* one server, and nothing was said about that */
     struct slice prefix;
     struct slice marker; /* the key of wire/marker.h; owned */
 

@@ -39,6 +39,9 @@ static void explain_quarantine(
     case CAUSE_HANDED_OVER:
         text_add(text, "promoted ");
         break;
+    case CAUSE_OLD_PROMOTION:
+        text_add(text, "promoted at least ");
+        break;
     }
     add_seconds(text, elapsed(e->since, now) / NS_PER_S);
     text_add(text, e->cause == CAUSE_HANDED_OVER

@@ -93,7 +93,10 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
     bool lossless = terms->durable && !second;
     uint64_t age =
         second && info->primary_s > 0 ? (uint64_t)info->primary_s : 0;
-    enum quarantine_cause cause = second ? CAUSE_PROMOTED : CAUSE_CHANGED;
+    /* One that has just started has read an RDB file. */
+    bool old = certain_age_s(info) >= needed;
+    enum quarantine_cause cause =
+        second && old ? CAUSE_PROMOTED : CAUSE_CHANGED;
     if (news == LINEAGE_HANDED_OVER && !terms->failover)
         news = LINEAGE_PROMOTED;
     switch (news) {
@@ -115,7 +118,8 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
         break;
     case LINEAGE_FIRST_OLD:
         if (second && guarded(GUARD_AGE))
-            quarantine_rest(e, needed, age, cause, now);
+            quarantine_rest(
+                e, needed, age, old ? CAUSE_OLD_PROMOTION : cause, now);
         break;
     case LINEAGE_FIRST:
     case LINEAGE_SAME:
@@ -204,9 +208,9 @@ enum fault eligibility_fault(const struct eligibility *e, uint64_t now)
     }
     if (now >= e->votes_at)
         return FAULT_NONE;
-    return e->cause == CAUSE_PROMOTED || e->cause == CAUSE_HANDED_OVER
-               ? FAULT_PROMOTED
-               : FAULT_RESTARTED;
+    return e->cause == CAUSE_STARTED || e->cause == CAUSE_CHANGED
+               ? FAULT_RESTARTED
+               : FAULT_PROMOTED;
 }
 
 bool eligibility_recheck(struct eligibility *e, uint64_t now)

@@ -45,10 +45,11 @@ enum eligibility_reason {
 
 /* Why it has no vote before votes_at. */
 enum quarantine_cause {
-    CAUSE_STARTED,    /* its process is young */
-    CAUSE_CHANGED,    /* it was a different process, or had other data */
-    CAUSE_PROMOTED,   /* it was promoted, seen by this client or by its age */
-    CAUSE_HANDED_OVER /* likewise, and nothing was lost */
+    CAUSE_STARTED,       /* its process is young */
+    CAUSE_CHANGED,       /* it was a different process, or had other data */
+    CAUSE_PROMOTED,      /* it was promoted, and this client has seen it */
+    CAUSE_OLD_PROMOTION, /* it was promoted before, nobody knows when */
+    CAUSE_HANDED_OVER    /* likewise, and nothing was lost */
 };
 
 struct eligibility {

@@ -116,6 +116,29 @@ static void note_minority(const struct nxl_lock *lock)
     client->warned |= 1U << WARNING_YOUNG; /* implied by the other warning */
 }
 
+/* Not for the first lock: a program that takes a single one is gone before
+ * somebody reads of it, and nxlock doctor says so too. */
+static void note_failover(struct nxl_client *client)
+{
+    const struct server *s = &nodes_first(&client->nodes)->server;
+    int replicas = s->facts.replicas;
+    struct text *text = &client->warning_text[WARNING_FAILOVER];
+    if (client->stats.grants < 1 || (replicas < 1 && !s->facts.replid2[0]))
+        return;
+    text_clear(text);
+    text_addf(text, "%s: ", s->to.address->name.data);
+    if (replicas > 0)
+        text_addf(
+            text, "it has %d replica%s", replicas, replicas == 1 ? "" : "s");
+    else
+        text_add(text, "it was promoted, or has started from an RDB file");
+    text_add(text,
+        ": after a failover that loses writes two clients can hold one lock; "
+        "if one is possible here, write guard_failover=on in the URL of all "
+        "programs (docs/failover.md), otherwise guard_failover=off");
+    mark_due(client, WARNING_FAILOVER);
+}
+
 void warning_note_grant(const struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
@@ -127,6 +150,8 @@ void warning_note_grant(const struct nxl_lock *lock)
         note_records(lock);
     if (client->server_count > 1 && !was_warned(client, WARNING_MINORITY))
         note_minority(lock);
+    if (client->warns_of_failover && !was_warned(client, WARNING_FAILOVER))
+        note_failover(client);
 }
 
 void warning_deliver(struct nxl_client *client)

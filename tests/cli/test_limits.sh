@@ -55,12 +55,12 @@ fits() { # the rule of times
         sh -c 'test "$NXLOCK_TTL_MS" = 10000'
     gives 0 "a duration twice: the last counts" run l --ttl 5s --ttl 9s -- \
         sh -c 'test "$NXLOCK_TTL_MS" = 9000'
-    # One server has the limit of 60 s only with the quarantine on.
+    # One server has a limit only with the quarantine on, of 30 s.
     with_query guard_restarts=off gives 0 "2m, guard_restarts off" \
         run l --ttl 2m -- true
     with_query guard_restarts=on gives 64 "2m, guard_restarts on" \
         run l --ttl 2m -- true
-    said "is said why" "1m" "guard_restarts=on" "max_ttl_ms=120000"
+    said "is said why" "30s" "guard_restarts=on" "max_ttl_ms=120000"
     gives 64 "2m, several servers without it" run l --ttl 2m \
         -u "unix://$socket?guard_restarts=off" -u "unix://$dir/none" -- true
     said "is said why" "1m" "several servers" "max_ttl_ms=120000"

@@ -22,6 +22,7 @@ LINES = (
     ("A user who locks: `run`, `acquire`, `renew`, `release`",
      ("run", "acquire", "renew", "release"), (), False),
     ("`run --every`, in addition", (), ("every",), True),
+    ("`guard_failover=on`, in addition", (), ("failover",), True),
     ("`once`", ("once",), (), False),
     ("A user who only looks: `status`, `list`, `wait`",
      ("status", "list", "wait"), (), False),

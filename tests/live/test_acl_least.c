@@ -378,6 +378,26 @@ static enum acl_effect use_contend(nxl_client *client, nxl_lock *lock)
     return effect;
 }
 
+/* The server becomes a primary that was promoted, nobody knows when. */
+static enum acl_effect use_failover(nxl_client *client, nxl_lock *lock)
+{
+    (void)client;
+    (void)lock;
+    redis_run(&server, "REPLICAOF", "127.0.0.1", "1", NULL);
+    redis_run(&server, "REPLICAOF", "NO", "ONE", NULL);
+    nxl_client *own = alice("guard_failover=on");
+    nxl_lock *guarded = new_lock(own, NAME, TTL_MS);
+    int rc = nxl_lock_acquire(guarded, 0);
+    redisReply *marked = redis_command(&server, "EXISTS", "nxl-p", NULL);
+    enum acl_effect effect = rc == NXL_E_DENIED     ? ACL_NO_ACQUIRE
+                             : rc != NXL_E_REFUSED  ? ODD
+                             : marked->integer == 1 ? ACL_WORKS
+                                                    : ACL_NO_AGE;
+    freeReplyObject(marked);
+    end(guarded, own);
+    return effect;
+}
+
 /* NULL: of the line, in which no lock waits yet. */
 static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     nxl_client *, nxl_lock *) = {
@@ -397,6 +417,7 @@ static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     [ACL_CLEANUP] = use_cleanup,
     [ACL_LOAD] = use_load,
     [ACL_INFO] = use_info,
+    [ACL_FAILOVER] = use_failover,
     [ACL_DB] = use_db,
     [ACL_WAITERS] = use_waiters,
     [ACL_SCAN] = use_scan,

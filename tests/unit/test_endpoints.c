@@ -252,9 +252,9 @@ static void guards_and_the_longest_lease(void **state)
         {"redis://a,redis://b", true, true, 30000},
         {"redis://a,redis://b?max_ttl_ms=5000", true, true, 5000},
         {"redis://a,redis://b?guard_failover=off", true, false, 30000},
-        {"redis://a,redis://b?guard_restarts=off", false, false, 30000},
+        {"redis://a,redis://b?guard_restarts=off", false, false, 60000},
         {"redis://a,redis://b?guard_restarts=off&guard_failover=off", false,
-            false, 30000},
+            false, 60000},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(split(rows[i].list), NXL_OK);
