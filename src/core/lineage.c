@@ -81,6 +81,14 @@ static enum lineage_news compare(
     return second ? LINEAGE_FIRST_OLD : LINEAGE_FIRST;
 }
 
+bool lineage_goes_on(const char *replid, const struct server_info *info)
+{
+    if (!guarded(GUARD_SAME_HISTORY))
+        return true;
+    return strcmp(info->role, "master") == 0 && !differ(replid, info->replid) &&
+           known(replid) == known(info->replid);
+}
+
 int64_t lineage_clock_lead(
     const struct lineage *l, const struct server_info *info)
 {

@@ -89,6 +89,11 @@ bool server_is_replica(const struct server_info *info);
 /* It was promoted, or has started from an RDB file. */
 bool server_has_second_history(const struct server_info *info);
 
+/* Is it still the primary of that history, on a connection that was made when
+ * it was? A primary may become a replica, and be promoted again, and keep its
+ * connections. */
+bool lineage_goes_on(const char *replid, const struct server_info *info);
+
 /* Compares what a server says with what is known, which *l is from then on. *l
  * is zero at first. */
 enum lineage_news lineage_look(

@@ -30,11 +30,12 @@ enum guard {
     GUARD_RESTARTS,    /* a server that may have forgotten locks has no vote */
     GUARD_SECOND_HISTORY, /* a second history is a promotion */
     GUARD_AGE, /* a primary that was promoted nobody knows when has no vote */
-    GUARD_HANDED_OVER, /* only the former primary says that it handed over */
-    GUARD_ALIVE,       /* a silent connection is asked before it is trusted */
-    GUARD_UNFIT,       /* a server that others overwrite grants no lock */
-    GUARD_ADOPT,       /* a restarted server does not count for an adoption */
-    GUARD_JOIN_ONCE,   /* a token joins the line of a lock once */
+    GUARD_HANDED_OVER,  /* only the former primary says that it handed over */
+    GUARD_SAME_HISTORY, /* ... and says that it is the same primary */
+    GUARD_ALIVE,        /* a silent connection is asked before it is trusted */
+    GUARD_UNFIT,        /* a server that others overwrite grants no lock */
+    GUARD_ADOPT,        /* a restarted server does not count for an adoption */
+    GUARD_JOIN_ONCE,    /* a token joins the line of a lock once */
     GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
     GUARD_ANSWERED, /* a lease handed over counts from an answered request */
     GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */

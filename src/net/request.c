@@ -154,17 +154,17 @@ static void ask_fsync(struct server *s, uint64_t now)
             (struct slot){SLOT_FSYNC, NULL, now, buf_len(&c->out) - before});
 }
 
-/* The server has been silent, and the client guards against failovers: asks for
- * a sign of life. False: no memory. */
+/* The server has been silent, and the client guards against failovers: asks
+ * whether it is alive, and still the same primary. False: no memory. */
 static bool ask_alive(struct server *s, uint64_t now)
 {
-    const struct slice ping = slice_of("PING");
+    const struct slice info[] = {slice_of("INFO"), slice_of("replication")};
     struct conn *c = &s->conn;
     size_t before = buf_len(&c->out);
     if (s->asks_alive)
         return true;
     s->asks_alive =
-        slots_reserve(&c->slots, 1) && command_append(&c->out, 1, &ping);
+        slots_reserve(&c->slots, 1) && command_append(&c->out, 2, info);
     if (s->asks_alive)
         slots_push(&c->slots,
             (struct slot){SLOT_ALIVE, NULL, now, buf_len(&c->out) - before});
@@ -366,6 +366,18 @@ static void delete_answered(struct server *s, struct cleaner *k,
     sort_cleaner(s, k);
 }
 
+static void take_sign_of_life(struct server *s, const struct reply *reply)
+{
+    struct facts facts = {.uptime_s = -1};
+    if (reply->kind == REPLY_STRING)
+        facts_read_info(&facts, reply);
+    const struct server_info info = {
+        .role = facts.role, .replid = facts.replid};
+    s->asks_alive = false;
+    if (!lineage_goes_on(s->facts.replid, &info))
+        s->elsewhere = true; /* a new connection is judged anew */
+}
+
 bool requests_reply(struct server *s, const struct reply *reply,
     struct completion *c, enum fault *close, uint64_t now)
 {
@@ -390,7 +402,7 @@ bool requests_reply(struct server *s, const struct reply *reply,
             end_out_of_step(s, slice_of("expected an array from CONFIG GET"));
         return false;
     case SLOT_ALIVE:
-        s->asks_alive = false;
+        take_sign_of_life(s, reply);
         return false;
     case SLOT_MARKER:
         return false;

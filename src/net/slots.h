@@ -15,7 +15,7 @@
 enum slot_kind {
     SLOT_HANDSHAKE,
     SLOT_FSYNC,     /* CONFIG GET appendfsync on a connection that is up */
-    SLOT_ALIVE,     /* PING, after a silence: see requests_format() */
+    SLOT_ALIVE,     /* INFO, after a silence: see requests_format() */
     SLOT_MARKER,    /* the marker key is set */
     SLOT_REQUEST,   /* owner: struct request */
     SLOT_DISCARD,   /* DISCARD of a transaction that was cancelled */

@@ -78,7 +78,8 @@ struct slot {
     struct list node;
     enum {
         SLOT_HELLO,
-        SLOT_ALIVE, /* or a mark: only that it is answered matters */
+        SLOT_ALIVE,
+        SLOT_MARK,
         SLOT_REQUEST,
         SLOT_CANCELLED,
         SLOT_KILL,
@@ -102,8 +103,8 @@ struct link {
     uint64_t up_since;           /* LINK_UP */
     struct eligibility eligibility;
     /* In a world with failovers: when the latest command was sent that was
-     * answered; PING is under way; the history that was seen last; the server
-     * is no primary, or is to be judged again. */
+     * answered; whether it is alive is being asked; the history that was seen
+     * last; the server is no primary, or is to be judged again. */
     uint64_t alive_at;
     bool asks_alive;
     uint64_t known;

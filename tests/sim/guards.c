@@ -115,6 +115,8 @@ static const struct {
         "a primary that was promoted nobody knows when has no vote"},
     {"handed-over", &guard_off[GUARD_HANDED_OVER],
         "only the former primary says that it handed over"},
+    {"same-history", &guard_off[GUARD_SAME_HISTORY],
+        "... and says that it is the same primary"},
     {"alive", &guard_off[GUARD_ALIVE],
         "a silent connection is asked before it is trusted"},
     {"marker", &sim_guard_off[SIM_GUARD_MARKER],

@@ -257,11 +257,16 @@ static void id_text(char text[LINEAGE_ID], uint64_t id)
     snprintf(text, LINEAGE_ID, "%016llx", (unsigned long long)id);
 }
 
-/* A command whose answer says no more than that there was one. */
-static void send_alone(struct world *w, struct link *l, const struct message *m)
+static void alive(struct link *l, const struct message *m)
 {
-    link_push_slot(l, (struct slot){.kind = SLOT_ALIVE, .sent_at = w->now});
-    conn_send(w, l->conn, m);
+    char known[LINEAGE_ID] = "", replid[LINEAGE_ID] = "";
+    id_text(known, l->known);
+    id_text(replid, m->replid);
+    const struct server_info info = {
+        .role = m->replica ? "slave" : "master", .replid = replid};
+    l->asks_alive = false;
+    if (!lineage_goes_on(known, &info))
+        l->elsewhere = true;
 }
 
 static void judge(struct world *w, struct link *l, const struct message *m)
@@ -285,7 +290,8 @@ static void judge(struct world *w, struct link *l, const struct message *m)
     int64_t primary_s =
         eligibility_handed_over_s(&l->eligibility, &terms, w->now);
     if (primary_s >= 0) {
-        send_alone(w, l,
+        link_push_slot(l, (struct slot){.kind = SLOT_MARK, .sent_at = w->now});
+        conn_send(w, l->conn,
             &(struct message){.kind = MESSAGE_MARK,
                 .replid = m->replid,
                 .number = (uint64_t)primary_s * 1000});
@@ -346,7 +352,9 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
         shaken(w, l, m);
         break;
     case SLOT_ALIVE:
-        l->asks_alive = false;
+        alive(l, m);
+        break;
+    case SLOT_MARK:
         break;
     case SLOT_REQUEST:
         answered(w, l, was.request, m);
@@ -443,9 +451,12 @@ static void send_due(struct world *w, struct link *l)
     }
     if (w->setting.failover && !list_empty(&l->waiting) &&
         !lineage_is_current(l->alive_at, w->now)) {
-        if (!l->asks_alive)
-            send_alone(w, l, &(struct message){.kind = MESSAGE_ALIVE});
+        if (l->asks_alive)
+            return;
         l->asks_alive = true;
+        link_push_slot(l, (struct slot){.kind = SLOT_ALIVE, .sent_at = w->now});
+        conn_send(w, l->conn,
+            &(struct message){.kind = MESSAGE_ALIVE, .known = l->known});
         return;
     }
     while ((node = list_pop(&l->waiting)))

@@ -35,7 +35,7 @@ const char *message_name(enum message_kind kind)
         [MESSAGE_TELL] = "tell",
         [MESSAGE_FORGET] = "forget",
         [MESSAGE_UNBEGIN] = "take back",
-        [MESSAGE_ALIVE] = "ping",
+        [MESSAGE_ALIVE] = "is it alive?",
         [MESSAGE_MARK] = "mark",
     };
     return names[kind];

@@ -39,7 +39,7 @@ enum message_kind {
     MESSAGE_TELL,
     MESSAGE_FORGET,
     MESSAGE_UNBEGIN,
-    MESSAGE_ALIVE, /* PING, after a silence */
+    MESSAGE_ALIVE, /* INFO, after a silence */
     MESSAGE_MARK,  /* the marker key is set */
     MESSAGE_GRANT, /* from the server: the name was handed over to the token */
     MESSAGE_HINT   /* ... : it was not, and the token is the first in line */

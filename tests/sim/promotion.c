@@ -138,23 +138,55 @@ static void another_clock(
     s->stepped_at = 0;
 }
 
+static void drop_busy_conns(struct world *w, struct model_server *s)
+{
+    struct list *node = s->conns.next, *next;
+    for (; node != &s->conns; node = next) {
+        next = node->next;
+        struct conn *c = list_entry(node, struct conn, node);
+        if (!list_empty(&c->up.messages))
+            conn_drop(w, c, chance(w, 50));
+    }
+}
+
 /* The address leads to the new primary from now on. */
 static void take_over(struct world *w, struct alarm *alarm)
 {
     struct model_server *s = list_entry(alarm, struct model_server, takes_over);
-    drop_conns(w, s);
-    if (s->hands_over)
-        another_clock(w, s, AHEAD);
-    another_process(w, s);
-    s->replica = s->hands_over = false;
+    if (s->returns) {
+        drop_busy_conns(w, s);
+        server_rewind(w, s);
+        begin_history(w, s, new_id(w), s->replid);
+    } else {
+        drop_conns(w, s);
+        if (s->hands_over)
+            another_clock(w, s, AHEAD);
+        another_process(w, s);
+    }
+    s->replica = s->hands_over = s->returns = false;
     note(w, "s%llu is promoted, run_id %llu, history %llu", NULL, s->index,
         s->run_id % 10000, s->replid % 10000);
+}
+
+/* It becomes a replica, loses writes, and is promoted again. Its connections
+ * stay, but for those that have commands on the way: nothing protects against a
+ * command that is on its way all the while. */
+static void returns(struct world *w, struct model_server *s)
+{
+    begin_history(w, s, new_id(w), 0);
+    s->replica = s->returns = true;
+    alarm_set(w, &s->takes_over,
+        w->now + ms_to_ns(LINEAGE_SLACK_MS) + roll(w, 1500 * MS));
 }
 
 bool promotion_lossy(struct world *w, struct model_server *s)
 {
     if (s->replica)
         return false;
+    if (chance(w, 20)) {
+        returns(w, s);
+        return true;
+    }
     if (chance(w, 60))
         leave_behind(w, s);
     else

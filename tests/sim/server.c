@@ -445,6 +445,7 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
             promotion_tell(w, s, m);
     } else if (m->kind == MESSAGE_ALIVE) {
         m->outcome.kind = OUTCOME_MINE;
+        promotion_tell(w, s, m);
     } else if (m->kind == MESSAGE_MARK) {
         promotion_mark(w, s, m);
     } else if (s->replica && m->kind != MESSAGE_KILL) {
