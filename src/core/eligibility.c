@@ -14,15 +14,19 @@
 
 #define CHECK_AGAIN NS_PER_S
 
-/* The longest lease and its drift, in whole seconds, rounded up; and how long
- * after a promotion the former primary may have granted it. */
-uint64_t eligibility_needed_s(const struct eligibility_terms *terms)
+/* The longest lease and its drift, in whole seconds, rounded up. */
+static uint64_t longest_s(const struct eligibility_terms *terms)
 {
     uint64_t ns = ms_to_ns(terms->max_ttl_ms) +
                   lease_drift_ns(terms->max_ttl_ms, terms->drift_ppm);
-    if (terms->failover)
-        ns += ms_to_ns(LINEAGE_SLACK_MS);
     return (ns + NS_PER_S - 1) / NS_PER_S;
+}
+
+/* The former primary may have granted the longest lease some time after another
+ * one was promoted. */
+uint64_t eligibility_needed_s(const struct eligibility_terms *terms)
+{
+    return longest_s(terms) + (terms->failover ? LINEAGE_SLACK_MS / 1000 : 0);
 }
 
 /* After the former primary has handed over all its data. What a lease loses
@@ -77,8 +81,8 @@ static void quarantine_young(struct eligibility *e,
     if (info->set_back && e->set_back && info->run_id[0])
         return;
     if (info->uptime_s >= 0)
-        quarantine_rest(e, eligibility_needed_s(terms), certain_age_s(info),
-            CAUSE_STARTED, now);
+        quarantine_rest(
+            e, longest_s(terms), certain_age_s(info), CAUSE_STARTED, now);
 }
 
 /* What the history of its data demands; without the guard against failovers,

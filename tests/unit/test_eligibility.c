@@ -428,7 +428,7 @@ static void a_hand_over_within_a_quarantine(void **state)
     terms.failover = true;
     info.uptime_s = 1;
     judge(T0);
-    assert_int_equal(s.votes_at, T0 + FAILOVER_NEEDED * S);
+    assert_int_equal(s.votes_at, T0 + NEEDED * S);
     info.role = "slave";
     info.replid = "2";
     info.replid2 = "1";
@@ -438,7 +438,7 @@ static void a_hand_over_within_a_quarantine(void **state)
     info.role = "master";
     info.uptime_s = 5000;
     judge(T0 + 2 * S);
-    assert_int_equal(s.votes_at, T0 + FAILOVER_NEEDED * S);
+    assert_int_equal(s.votes_at, T0 + NEEDED * S);
     assert_int_equal(eligibility_handed_over_s(&s, &terms, T0 + 2 * S), -1);
 }
 
