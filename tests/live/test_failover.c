@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A primary and its replica behind one address, a symbolic link to the socket
+ * of one of them: what a client with guard_failover does when the replica takes
+ * over, with the latest lock or without, and what happens without the guard.
+ *
+ * Leases of at most 900 ms: the guard lasts for 2 s, and 1 s after a hand-over.
+ */
+#include "support/test.h"
+
+#include <unistd.h>
+
+#include "live/live_rig.h"
+
+#define GUARDED "max_ttl_ms=900&guard_failover=on"
+#define UNGUARDED "max_ttl_ms=900"
+#define MARKER "nxl-p"
+enum { TTL_MS = 900, GUARD_MS = 2000, COUNT = 2 };
+
+static struct redis servers[COUNT];
+static struct redis *primary = &servers[0], *replica = &servers[1];
+static char front[LOCAL_PATH + 8];
+
+static void lead_to(const struct redis *r)
+{
+    char next[sizeof(front) + 8];
+    snprintf(next, sizeof(next), "%s.new", front);
+    (void)unlink(next);
+    assert_int_equal(symlink(r->path, next), 0);
+    assert_int_equal(rename(next, front), 0);
+}
+
+static nxl_client *client_of(const char *parameters)
+{
+    char url[sizeof(front) + 128];
+    snprintf(
+        url, sizeof(url), "unix://%s?timeout_ms=1000&%s", front, parameters);
+    return client_at(url);
+}
+
+/* ------------------------------------------------------------- two servers */
+
+static bool is_synchronized(void)
+{
+    redisReply *info = redis_command(replica, "INFO", "replication", NULL);
+    bool up = strstr(info->str, "master_link_status:up") != NULL;
+    freeReplyObject(info);
+    return up;
+}
+
+static void follow(void)
+{
+    char port[8];
+    snprintf(port, sizeof(port), "%u", (unsigned)primary->plain_port);
+    redis_run(primary, "REPLICAOF", "NO", "ONE", NULL);
+    redis_run(replica, "REPLICAOF", "127.0.0.1", port, NULL);
+    assert_eventually(is_synchronized());
+}
+
+static int start(void **state)
+{
+    for (int i = 0; i < COUNT; i++)
+        if (redis_start(&servers[i], "--repl-diskless-sync-delay", "0",
+                "--save", "", NULL) != 0)
+            return -1;
+    snprintf(front, sizeof(front), "%s/front", servers[0].dir);
+    /* Older than any lease. */
+    for (int i = 0; i < COUNT; i++)
+        while (server_number(&servers[i], "server", "uptime_in_seconds") < 3)
+            test_pause_ms(20);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)unlink(front);
+    for (int i = 0; i < COUNT; i++)
+        redis_stop(&servers[i]);
+    return 0;
+}
+
+/* servers[0] is the primary again, and everything is as at the beginning, but
+ * that it may look like one that was promoted: living() waits for that. */
+static int set_up(void **state)
+{
+    for (int i = 0; i < COUNT; i++)
+        redis_thaw(&servers[i]);
+    primary = &servers[0];
+    replica = &servers[1];
+    follow();
+    redis_run(primary, "FLUSHALL", NULL);
+    lead_to(primary);
+    return 0;
+}
+
+/* The replica is cut off, so that it misses what comes now. */
+static void cut_off(void)
+{
+    redis_run(replica, "REPLICAOF", "127.0.0.1", "1", NULL);
+}
+
+static void promote(void)
+{
+    redis_run(replica, "REPLICAOF", "NO", "ONE", NULL);
+    lead_to(replica);
+}
+
+/* A client that has seen the primary vote. */
+static nxl_client *living(const char *parameters)
+{
+    nxl_client *client = client_of(parameters);
+    nxl_lock *lock = new_lock(client, "before", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    nxl_lock_free(lock);
+    return client;
+}
+
+/* ------------------------------------------------------------------- crash */
+
+struct crash {
+    nxl_client *holder, *other;
+    nxl_lock *held, *wanted;
+};
+
+/* The lock is granted, not replicated, and the primary is stopped. */
+static struct crash crash(const char *parameters)
+{
+    struct crash c = {living(parameters), living(parameters), NULL, NULL};
+    c.held = new_lock(c.holder, "k", TTL_MS);
+    c.wanted = new_lock(c.other, "k", TTL_MS);
+    cut_off();
+    assert_result(nxl_lock_acquire(c.held, 0), NXL_OK, c.held);
+    redis_run(primary, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    redis_freeze(primary);
+    promote();
+    return c;
+}
+
+static void crash_ends(struct crash *c)
+{
+    end(c->held, c->holder);
+    end(c->wanted, c->other);
+}
+
+static void without_the_guard_two_hold_it(void **state)
+{
+    struct crash c = crash(UNGUARDED);
+    nxl_client *fresh = client_of(UNGUARDED);
+    nxl_lock *lock = new_lock(fresh, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_true(nxl_lock_held(c.held));
+    assert_true(nxl_lock_held(lock));
+    end(lock, fresh);
+    crash_ends(&c);
+}
+
+static void a_living_client_waits_for_the_last_lease(void **state)
+{
+    struct crash c = crash(GUARDED);
+    int64_t promoted = test_now_ms();
+    assert_result(nxl_lock_acquire(c.wanted, 0), NXL_E_REFUSED, c.wanted);
+    assert_contains(nxl_lock_errmsg(c.wanted), "it grants locks again in");
+    assert_result(nxl_lock_acquire(c.wanted, 8000), NXL_OK, c.wanted);
+    assert_false(nxl_lock_held(c.held));
+    assert_between(test_now_ms() - promoted, TTL_MS, GUARD_MS + 1500 + LATE_MS);
+    crash_ends(&c);
+}
+
+/* The first one sets the marker; those that come later count from then. */
+static void fresh_clients_wait_as_long_and_once(void **state)
+{
+    struct crash c = crash(GUARDED);
+    int64_t promoted = test_now_ms();
+    nxl_client *first = client_of(GUARDED);
+    nxl_lock *lock = new_lock(first, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "may have forgotten locks");
+    assert_true(redis_exists(replica, MARKER));
+    assert_true(redis_pttl(replica, MARKER) > INT64_C(34000000000));
+    end(lock, first);
+    int rc = NXL_E_REFUSED;
+    while (rc == NXL_E_REFUSED) { /* each process is a new one */
+        nxl_client *next = client_of(GUARDED);
+        lock = new_lock(next, "k", TTL_MS);
+        rc = nxl_lock_acquire(lock, 0);
+        if (rc == NXL_OK)
+            assert_false(nxl_lock_held(c.held));
+        end(lock, next);
+        test_pause_ms(50);
+    }
+    assert_int_equal(rc, NXL_OK);
+    assert_between(test_now_ms() - promoted, TTL_MS, GUARD_MS + 1500 + LATE_MS);
+    crash_ends(&c);
+}
+
+/* The former primary is woken, and a connection to it is still open: it would
+ * grant the lock that the new one has granted. */
+static void a_woken_primary_is_asked_first(void **state)
+{
+    nxl_client *client = living(GUARDED);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    cut_off();
+    long infos = redis_calls(primary, "info");
+    redis_freeze(primary);
+    test_pause_ms(1100); /* now the connection was silent for a second */
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
+    redis_thaw(primary);
+    assert_eventually(redis_calls(primary, "info") > infos);
+    assert_false(redis_exists(primary, "k"));
+    end(lock, client);
+}
+
+/* It was a replica meanwhile, and its connections stayed. */
+static void the_same_process_is_promoted_again(void **state)
+{
+    nxl_client *client = living(GUARDED);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_run(primary, "REPLICAOF", "127.0.0.1", "1", NULL);
+    redis_run(primary, "REPLICAOF", "NO", "ONE", NULL);
+    test_pause_ms(1100);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "promoted");
+    assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
+    end(lock, client);
+}
+
+/* ---------------------------------------------------------------- hand-over */
+
+/* FAILOVER loses nothing; the former primary says so while the address leads
+ * to it, and the client tells all others. */
+static void after_a_hand_over_a_second_is_enough(void **state)
+{
+    nxl_client *client = living(GUARDED);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_run(primary, "FAILOVER", NULL);
+    int64_t began = test_now_ms();
+    while (server_number(primary, "replication", "slave_priority") < 0)
+        test_pause_ms(5); /* only a replica tells that */
+    int64_t demoted = test_now_ms();
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    lead_to(replica);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    assert_between(test_now_ms() - began, 1, 3000 + LATE_MS);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    nxl_client *fresh = client_of(GUARDED);
+    nxl_lock *other = new_lock(fresh, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
+    assert_between(test_now_ms() - demoted, 1, 3000 + LATE_MS);
+    end(other, fresh);
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------ no promotion */
+
+static void a_wait_goes_on_while_it_is_a_replica(void **state)
+{
+    nxl_client *client = living(GUARDED);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    lead_to(replica);
+    nxl_client *other = client_of(GUARDED);
+    nxl_lock *fresh = new_lock(other, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(fresh, 300), NXL_E_REFUSED, fresh);
+    assert_contains(nxl_lock_errmsg(fresh), "a replica");
+    end(fresh, other);
+    end(lock, client);
+    client = client_of(UNGUARDED); /* which ends at once */
+    lock = new_lock(client, "k", TTL_MS);
+    int64_t began = test_now_ms();
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_E_REFUSED, lock);
+    assert_between(test_now_ms() - began, 0, 1000 + LATE_MS);
+    end(lock, client);
+}
+
+static void a_freed_backlog_is_no_promotion(void **state)
+{
+    cut_off();
+    nxl_client *client = living(GUARDED);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_run(primary, "CONFIG", "SET", "repl-backlog-ttl", "1", NULL);
+    assert_eventually(
+        server_number(primary, "replication", "repl_backlog_active") == 0);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    nxl_lock_free(lock);
+    nxl_client *fresh = client_of(GUARDED);
+    lock = new_lock(fresh, "k2", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    end(lock, fresh);
+    nxl_client_free(client);
+    redis_run(primary, "CONFIG", "SET", "repl-backlog-ttl", "3600", NULL);
+}
+
+/* ----------------------------------------------------------------- warning */
+
+static int warnings;
+static char warned[1024];
+
+static void note(void *arg, const char *text)
+{
+    warnings++;
+    snprintf(warned, sizeof(warned), "%s", text);
+}
+
+/* Once, at the second lock, and not if something was said about failovers. */
+static void a_primary_with_replicas_is_told_of(void **state)
+{
+    static const char *const said[] = {"", "?guard_failover=off"};
+    for (int i = 0; i < 2; i++) {
+        nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+        nxl_client *client;
+        char url[sizeof(front) + 64];
+        options.warning = note;
+        warnings = 0;
+        snprintf(url, sizeof(url), "unix://%s%s", front, said[i]);
+        assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+        nxl_lock *lock = new_lock(client, "k", TTL_MS);
+        for (int k = 0; k < 3; k++) {
+            assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+            assert_result(nxl_lock_release(lock), NXL_OK, lock);
+            assert_int_equal(warnings, i == 0 && k > 0);
+        }
+        end(lock, client);
+    }
+    assert_contains(warned, "it has 1 replica: ");
+    assert_contains(warned, "guard_failover=on");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(without_the_guard_two_hold_it, set_up),
+        cmocka_unit_test_setup(
+            a_living_client_waits_for_the_last_lease, set_up),
+        cmocka_unit_test_setup(fresh_clients_wait_as_long_and_once, set_up),
+        cmocka_unit_test_setup(a_woken_primary_is_asked_first, set_up),
+        cmocka_unit_test_setup(the_same_process_is_promoted_again, set_up),
+        cmocka_unit_test_setup(after_a_hand_over_a_second_is_enough, set_up),
+        cmocka_unit_test_setup(a_wait_goes_on_while_it_is_a_replica, set_up),
+        cmocka_unit_test_setup(a_freed_backlog_is_no_promotion, set_up),
+        cmocka_unit_test_setup(a_primary_with_replicas_is_told_of, set_up),
+    };
+    return cmocka_run_group_tests_name("failover", tests, start, stop);
+}
