@@ -327,11 +327,12 @@ typedef struct nxl_client_options {
      * which loses nothing. Where no replica's connection shows when that was,
      * the clients remember it in the key PREFIXnxl-p. On a connection that was
      * silent for a second the server is asked whether it is still the same
-     * primary, before a lock command is sent. A wait for a lock goes on while the address leads to a replica. HARM when
-     * off: after a failover that loses writes two clients can hold one lock.
-     * HARM in any case: a primary that is cut off from its replicas, but not
-     * from some of the clients, goes on granting locks to them;
-     * min-replicas-to-write 1 at the servers ends that. Needs INFO. */
+     * primary, before a lock command is sent. A wait for a lock goes on while
+     * the address leads to a replica. HARM when off: after a failover that
+     * loses writes two clients can hold one lock. HARM in any case: a primary
+     * that is cut off from its replicas, but not from some of the clients, goes
+     * on granting locks to them; min-replicas-to-write 1 at the servers ends
+     * that. Needs INFO. */
     int64_t guard_failover;
 } nxl_client_options;
 
