@@ -31,6 +31,7 @@ EFFECT(NO_VOTE, "several servers: NXL_E_DENIED; one: works, its role and " \
     "restarts unknown") \
 EFFECT(NO_AGE, "works; after a failover each new program waits for " \
     "max_ttl_ms and more, by itself") \
+EFFECT(BY_MARKER, "works by the key nxl-p; ACL LOG notes CLIENT LIST") \
 EFFECT(SLOW_CLEANUP, "works; after a lost connection a name may stay taken " \
     "up to its TTL") \
 EFFECT(BY_SET, "works by SET; ACL LOG notes each PSETEX") \
@@ -166,7 +167,7 @@ FEATURE(INFO, "info", ACL_ANY, \
 FEATURE(FAILOVER, "failover", ACL_ANY, "guard_failover", \
     {"+info", ACL_NO_ACQUIRE}, {ACL_MARKER, ACL_NO_AGE}, \
     {"+eval", ACL_NO_AGE}, {"+getrange", ACL_NO_AGE}, {"+pttl", ACL_NO_AGE}, \
-    {"+set", ACL_NO_AGE}) \
+    {"+set", ACL_NO_AGE}, {"+client|list", ACL_BY_MARKER}) \
 FEATURE(DB, "db", ACL_ANY, "a database number in the URL", \
     {"+select", ACL_NO_LOGIN}) \
 FEATURE(SCAN, "scan", 0, "list the locks", \

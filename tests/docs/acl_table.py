@@ -111,6 +111,8 @@ def rule_of(rule, name, prefix):
             f"{own[1]}{prefix}{{{name}:{own[2]}:*"
     if rule == "~{NAME}:every":
         return f"~{prefix}{{{name}}}:every"
+    if rule == "~nxl-p":
+        return f"~{prefix}nxl-p"
     return rule.replace("NAME", prefix + name)
 
 

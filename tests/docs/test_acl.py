@@ -112,6 +112,22 @@ def check_holders(room, part, *options):
     room.refused_nothing("run --every")
 
 
+def check_failover(room, part, *options):
+    """The server looks like one that was promoted."""
+    room.make_user(room.rules(part, "A user who locks") +
+                   room.rules(part, "`guard_failover=on`"), *options)
+    room.ask("REPLICAOF", "127.0.0.1", "1")
+    room.ask("REPLICAOF", "NO", "ONE")
+    url = room.environment()["NXLOCK_URL"] + \
+        "?guard_failover=on&max_ttl_ms=1000"
+    words = (NAME, "-u", url, "--ttl", "1s", "--", "true")
+    room.as_user(69, "guard_failover: it has to wait", "run", "-n", *words)
+    room.as_user(0, "guard_failover: it has waited", "run", "-w", "9s", *words)
+    key = (options[-1] if options else "") + "nxl-p"
+    room.tap.equal(room.ask("EXISTS", key), "1\n", f"{key} is there")
+    room.refused_nothing("guard_failover")
+
+
 def check_once(room, part, *options):
     room.make_user(room.rules(part, "`once`"), *options)
     room.as_user(0, "once", "once", NAME, "-q", "--", "true")
@@ -273,6 +289,7 @@ def main():
         for part, options in (("lines", ()), ("prefixed",
                                               ("--prefix", "app:"))):
             check_holders(room, part, *options)
+            check_failover(room, part, *options)
             check_once(room, part, *options)
             check_observers(room, part, *options)
             check_unlock(room, part, *options)

@@ -389,10 +389,11 @@ static enum acl_effect use_failover(nxl_client *client, nxl_lock *lock)
     nxl_lock *guarded = new_lock(own, NAME, TTL_MS);
     int rc = nxl_lock_acquire(guarded, 0);
     redisReply *marked = redis_command(&server, "EXISTS", "nxl-p", NULL);
-    enum acl_effect effect = rc == NXL_E_DENIED     ? ACL_NO_ACQUIRE
-                             : rc != NXL_E_REFUSED  ? ODD
-                             : marked->integer == 1 ? ACL_WORKS
-                                                    : ACL_NO_AGE;
+    enum acl_effect effect = rc == NXL_E_DENIED      ? ACL_NO_ACQUIRE
+                             : rc != NXL_E_REFUSED   ? ODD
+                             : marked->integer != 1  ? ACL_NO_AGE
+                             : logged("client|list") ? ACL_BY_MARKER
+                                                     : ACL_WORKS;
     freeReplyObject(marked);
     end(guarded, own);
     return effect;
