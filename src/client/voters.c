@@ -145,7 +145,7 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
 
 bool voters_believe(struct node *n, uint64_t sent_at, uint64_t now)
 {
-    if (weigh_message(&n->voter.eligibility, sent_at, now))
+    if (weigh_message(&n->voter.eligibility, sent_at, n->server.alive_at, now))
         return true;
     judge_again(n, now);
     return false;

@@ -75,14 +75,20 @@ struct lineage {
     int64_t clock_low_ns; /* of the former primary's info, when it said so */
 };
 
-/* May a lock command leave now on a connection on which the server has answered
- * a command that was sent at alive_at? If not, ask for a sign of life first: a
- * primary that was stopped while another one was promoted carries out what
- * waits in its socket when it is woken. */
+/* May a lock command leave now, where a sign of life was asked for at alive_at:
+ * an INFO by which the server was still the same primary? If not, ask for
+ * another one first: a primary that was stopped while another one was promoted
+ * carries out what waits in its socket when it is woken. */
 static inline bool lineage_is_current(uint64_t alive_at, uint64_t now)
 {
     return now < deadline_after_ms(alive_at, LINEAGE_SLACK_MS) ||
            !guarded(GUARD_ALIVE);
+}
+
+/* Is it time to ask for the next one, so that nothing has to wait for it? */
+static inline bool lineage_wants_sign(uint64_t alive_at, uint64_t now)
+{
+    return now >= deadline_after_ms(alive_at, LINEAGE_SLACK_MS / 2);
 }
 
 bool server_is_replica(const struct server_info *info);

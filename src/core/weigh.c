@@ -24,6 +24,25 @@ static struct outcome refusal(
     };
 }
 
+/* It took so long that the server may have been replaced meanwhile. */
+static bool is_late(
+    const struct eligibility *e, const struct outcome *grant, uint64_t now)
+{
+    return e->failover && !lineage_is_current(grant->alive_at, now);
+}
+
+static struct outcome late_grant(void)
+{
+    return (struct outcome){
+        .kind = OUTCOME_FAULT,
+        .fault = FAULT_TIMEOUT,
+        .unsure = true,
+        .left_ms = LEFT_UNKNOWN,
+        .text = slice_of("its answer took more than a second, in which another "
+                         "server may have been promoted"),
+    };
+}
+
 /* Does it count that this server has our token? */
 static bool mine_counts(
     const struct eligibility *e, enum verb_kind verb, uint64_t now)
@@ -78,16 +97,23 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
         instead->fault = FAULT_DEMOTED;
         return false;
     }
-    if (!eligibility_matters(e, verb) || outcome_counts(e, verb, outcome, now))
+    if (!eligibility_matters(e, verb))
         return true;
-    *instead = refusal(e, outcome->kind == OUTCOME_GRANTED, now);
+    if (!outcome_counts(e, verb, outcome, now))
+        *instead = refusal(e, outcome->kind == OUTCOME_GRANTED, now);
+    else if (outcome->kind == OUTCOME_GRANTED && is_late(e, outcome, now))
+        *instead = late_grant();
+    else
+        return true;
     instead->sent_at = outcome->sent_at;
     return false;
 }
 
-bool weigh_message(const struct eligibility *e, uint64_t sent_at, uint64_t now)
+bool weigh_message(const struct eligibility *e, uint64_t sent_at,
+    uint64_t alive_at, uint64_t now)
 {
-    const struct outcome grant = {.kind = OUTCOME_GRANTED, .sent_at = sent_at};
+    const struct outcome grant = {
+        .kind = OUTCOME_GRANTED, .sent_at = sent_at, .alive_at = alive_at};
     struct outcome instead;
     return weigh_outcome(e, VERB_STAY, &grant, now, &instead);
 }

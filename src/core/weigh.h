@@ -6,6 +6,10 @@
  * between verbs. Another condition of an answer, such as a guard against a
  * promoted primary, belongs here too, so that it holds for all of them.
  *
+ * With the guard against failovers a grant also has to be answered soon: a
+ * former primary that was stopped, and is woken, may grant a lock whose key has
+ * expired there, and was extended at its successor.
+ *
  * Invariant: a server that may have forgotten locks, or on which no lock can
  * rely, proves neither that a lock was granted nor that it is free.
  */
@@ -26,8 +30,9 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
 
 /* Does a message count by which the lock is handed over to a token in line? It
  * counts as a grant in answer to the request by which the token waits, which
- * was sent at sent_at (line_last_sent_at()). False: the next answer decides.
- */
-bool weigh_message(const struct eligibility *e, uint64_t sent_at, uint64_t now);
+ * was sent at sent_at (line_last_sent_at()); alive_at as in struct outcome.
+ * False: the next answer decides. */
+bool weigh_message(const struct eligibility *e, uint64_t sent_at,
+    uint64_t alive_at, uint64_t now);
 
 #endif

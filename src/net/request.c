@@ -154,8 +154,8 @@ static void ask_fsync(struct server *s, uint64_t now)
             (struct slot){SLOT_FSYNC, NULL, now, buf_len(&c->out) - before});
 }
 
-/* The server has been silent, and the client guards against failovers: asks
- * whether it is alive, and still the same primary. False: no memory. */
+/* Asks whether the server is alive, and still the same primary. False: no
+ * memory. */
 static bool ask_alive(struct server *s, uint64_t now)
 {
     const struct slice info[] = {slice_of("INFO"), slice_of("replication")};
@@ -190,8 +190,11 @@ void server_mark(struct server *s, int64_t age_ms, uint64_t now)
 
 void requests_format(struct server *s, uint64_t now)
 {
-    bool silent = s->who.age && !lineage_is_current(s->alive_at, now);
-    if (may_format(s) && silent && ask_alive(s, now))
+    bool guards = s->who.age && may_format(s);
+    bool asked =
+        !guards || !lineage_wants_sign(s->alive_at, now) || ask_alive(s, now);
+    s->awaits_sign = guards && asked && !lineage_is_current(s->alive_at, now);
+    if (s->awaits_sign)
         return;
     if (may_format(s))
         ask_fsync(s, now);
@@ -201,7 +204,7 @@ void requests_format(struct server *s, uint64_t now)
             return; /* answers can be read, which may make room */
         struct request *r =
             list_entry(list_pop(&s->waiting), struct request, node);
-        if (silent) {
+        if (!asked) {
             fail_without_memory(s, r);
         } else if (full) {
             fail_hanging(s, r, now);
@@ -311,6 +314,7 @@ static bool replied(struct server *s, struct request *r,
     c->request = r;
     c->outcome = r->exchange.outcome;
     c->outcome.sent_at = r->sent_at;
+    c->outcome.alive_at = s->alive_at;
     c->outcome.connection = s->connections;
     if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
         c->outcome.owed = server_owes(r);
@@ -366,15 +370,18 @@ static void delete_answered(struct server *s, struct cleaner *k,
     sort_cleaner(s, k);
 }
 
-static void take_sign_of_life(struct server *s, const struct reply *reply)
+static void take_sign_of_life(
+    struct server *s, const struct slot *slot, const struct reply *reply)
 {
     struct facts facts = {.uptime_s = -1};
     if (reply->kind == REPLY_STRING)
         facts_read_info(&facts, reply);
     const struct server_info info = {
         .role = facts.role, .replid = facts.replid};
-    s->asks_alive = false;
-    if (!lineage_goes_on(s->facts.replid, &info))
+    s->asks_alive = s->awaits_sign = false;
+    if (lineage_goes_on(s->facts.replid, &info))
+        s->alive_at = slot->sent_at;
+    else
         s->elsewhere = true; /* a new connection is judged anew */
 }
 
@@ -384,7 +391,6 @@ bool requests_reply(struct server *s, const struct reply *reply,
     struct slot slot = conn_pop(&s->conn);
     s->due_known = false; /* the reply may be that of a cleanup */
     s->heard_at = s->dialect.now = now;
-    s->alive_at = later(s->alive_at, slot.sent_at);
     /* The server's clock is compared with ours, but now was read an unknown
      * time before this reply came: read it again. */
     if (strategies_need_clock(&s->dialect))
@@ -402,7 +408,7 @@ bool requests_reply(struct server *s, const struct reply *reply,
             end_out_of_step(s, slice_of("expected an array from CONFIG GET"));
         return false;
     case SLOT_ALIVE:
-        take_sign_of_life(s, reply);
+        take_sign_of_life(s, &slot, reply);
         return false;
     case SLOT_MARKER:
         return false;

@@ -100,7 +100,7 @@ static void begin_handshake(
         return;
     }
     s->handshake.facts.asked_at = s->alive_at = now;
-    s->asks_alive = false;
+    s->asks_alive = s->awaits_sign = false;
     size_t bytes = buf_len(&s->conn.out);
     for (unsigned i = 0; i < replies; i++)
         slots_push(&s->conn.slots,
@@ -334,7 +334,7 @@ uint64_t server_deadline(struct server *s)
     if (s->state == SERVER_SHAKING || s->dialect.in_transaction ||
         s->conn.blocked || (s->elsewhere && s->conn.slots.count))
         at = NEVER; /* cleanups must wait until this has changed */
-    else if (!list_empty(&s->waiting) && !s->asks_alive)
+    else if (!list_empty(&s->waiting) && !s->awaits_sign)
         return 0;
     return earlier(at, stale_at(s));
 }

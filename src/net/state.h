@@ -87,11 +87,11 @@ struct server {
     bool trying; /* an attempt to connect goes on, perhaps at another address */
     uint64_t tried_at; /* when the first of its connections was begun */
     uint64_t heard_at; /* last reply */
-    /* When the latest command was sent that was answered on this connection; a
-     * sign of life is under way. Only where age.marker is set: the client
-     * guards against failovers. */
+    /* Only where the client guards against failovers, and who.age is set: when
+     * the latest sign of life was asked for that has come on this connection;
+     * one is under way; requests wait for it. */
     uint64_t alive_at;
-    bool asks_alive;
+    bool asks_alive, awaits_sign;
     struct age_terms age;
     uint64_t looked_at;   /* last check of a silent connection */
     unsigned connections; /* how many have been opened */

@@ -102,9 +102,9 @@ struct link {
     uint64_t since;              /* LINK_DIALLING, LINK_SHAKING */
     uint64_t up_since;           /* LINK_UP */
     struct eligibility eligibility;
-    /* In a world with failovers: when the latest command was sent that was
-     * answered; whether it is alive is being asked; the history that was seen
-     * last; the server is no primary, or is to be judged again. */
+    /* In a world with failovers: when the latest sign of life was asked for
+     * that has come; one is under way; the history that was seen last; the
+     * server is no primary, or is to be judged again. */
     uint64_t alive_at;
     bool asks_alive;
     uint64_t known;

@@ -142,8 +142,8 @@ void handle_told(struct world *w, struct worker *k)
     const struct link *l = &k->process->link[0];
     const struct request *r = &k->request[TRACK_CALL][0];
     checker_line_told(w, k);
-    if (weigh_message(
-            &l->eligibility, line_last_sent_at(&k->line, r->sent_at), w->now))
+    if (weigh_message(&l->eligibility, line_last_sent_at(&k->line, r->sent_at),
+            l->alive_at, w->now))
         life_told(&k->life, l->state == LINK_UP ? l->number : 0, w->now);
     else
         life_prompted(&k->life, w->now);

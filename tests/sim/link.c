@@ -257,7 +257,8 @@ static void id_text(char text[LINEAGE_ID], uint64_t id)
     snprintf(text, LINEAGE_ID, "%016llx", (unsigned long long)id);
 }
 
-static void alive(struct link *l, const struct message *m)
+static void alive(
+    struct link *l, const struct slot *slot, const struct message *m)
 {
     char known[LINEAGE_ID] = "", replid[LINEAGE_ID] = "";
     id_text(known, l->known);
@@ -265,7 +266,9 @@ static void alive(struct link *l, const struct message *m)
     const struct server_info info = {
         .role = m->replica ? "slave" : "master", .replid = replid};
     l->asks_alive = false;
-    if (!lineage_goes_on(known, &info))
+    if (lineage_goes_on(known, &info))
+        l->alive_at = slot->sent_at;
+    else
         l->elsewhere = true;
 }
 
@@ -316,6 +319,7 @@ static void answered(
 {
     struct outcome outcome = m->outcome, other;
     outcome.connection = l->number;
+    outcome.alive_at = l->alive_at;
     outcome.owed = outcome.kind == OUTCOME_BUSY && r->message.doubted &&
                    cleaners_owe(l, r);
     r->state = REQUEST_IDLE;
@@ -346,13 +350,12 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
     free(slot);
     if (was.kind != SLOT_HELLO)
         backoff_reset(&l->reconnect);
-    l->alive_at = later(l->alive_at, was.sent_at);
     switch (was.kind) {
     case SLOT_HELLO:
         shaken(w, l, m);
         break;
     case SLOT_ALIVE:
-        alive(l, m);
+        alive(l, &was, m);
         break;
     case SLOT_MARK:
         break;
@@ -440,6 +443,16 @@ static uint64_t stale_at(const struct world *w, const struct link *l)
     return oldest->sent_at + w->setting.patience_ns;
 }
 
+static void ask_alive(struct world *w, struct link *l)
+{
+    if (l->asks_alive || !lineage_wants_sign(l->alive_at, w->now))
+        return;
+    l->asks_alive = true;
+    link_push_slot(l, (struct slot){.kind = SLOT_ALIVE, .sent_at = w->now});
+    conn_send(w, l->conn,
+        &(struct message){.kind = MESSAGE_ALIVE, .known = l->known});
+}
+
 static void send_due(struct world *w, struct link *l)
 {
     struct list *node = l->cleaners.next, *next;
@@ -449,15 +462,12 @@ static void send_due(struct world *w, struct link *l)
         if (k->cleanup.state == CLEANUP_DUE && k->cleanup.next_try <= w->now)
             cleaner_send(w, l, k);
     }
-    if (w->setting.failover && !list_empty(&l->waiting) &&
-        !lineage_is_current(l->alive_at, w->now)) {
-        if (l->asks_alive)
-            return;
-        l->asks_alive = true;
-        link_push_slot(l, (struct slot){.kind = SLOT_ALIVE, .sent_at = w->now});
-        conn_send(w, l->conn,
-            &(struct message){.kind = MESSAGE_ALIVE, .known = l->known});
+    if (l->elsewhere)
         return;
+    if (w->setting.failover && !list_empty(&l->waiting)) {
+        ask_alive(w, l);
+        if (!lineage_is_current(l->alive_at, w->now))
+            return;
     }
     while ((node = list_pop(&l->waiting)))
         send_request(w, l, list_entry(node, struct request, node));

@@ -149,10 +149,29 @@ static void drop_busy_conns(struct world *w, struct model_server *s)
     }
 }
 
+/* A replica, whose data are there already, becomes the primary. For a while the
+ * address may lead to another replica, which follows the new primary already,
+ * and says so. */
+static void promote_lossy(struct world *w, struct model_server *s)
+{
+    begin_history(w, s, new_id(w), s->replid);
+    another_clock(w, s, 400 * MS);
+    another_process(w, s);
+    if (chance(w, 70))
+        return;
+    s->replica = true;
+    alarm_set(w, &s->takes_over, w->now + 1 + roll(w, 300 * MS));
+}
+
 /* The address leads to the new primary from now on. */
 static void take_over(struct world *w, struct alarm *alarm)
 {
     struct model_server *s = list_entry(alarm, struct model_server, takes_over);
+    if (s->lost) {
+        s->lost = s->down = false;
+        promote_lossy(w, s);
+        return;
+    }
     if (s->returns) {
         drop_busy_conns(w, s);
         server_rewind(w, s);
@@ -187,20 +206,18 @@ bool promotion_lossy(struct world *w, struct model_server *s)
         returns(w, s);
         return true;
     }
-    if (chance(w, 60))
-        leave_behind(w, s);
-    else
+    if (chance(w, 40)) {
         drop_conns(w, s);
-    server_rewind(w, s);
-    begin_history(w, s, new_id(w), s->replid);
-    another_clock(w, s, 400 * MS);
-    another_process(w, s);
-    if (chance(w, 70))
+        server_rewind(w, s);
+        promote_lossy(w, s);
         return true;
-    /* For a while the address leads to another replica, which follows the new
-     * primary already, and says so. */
-    s->replica = true;
-    alarm_set(w, &s->takes_over, w->now + 1 + roll(w, 300 * MS));
+    }
+    /* That it stands still is only found out after a while. */
+    leave_behind(w, s);
+    server_rewind(w, s);
+    s->lost = s->down = true;
+    alarm_set(w, &s->takes_over,
+        w->now + 2 * ms_to_ns(LINEAGE_SLACK_MS) + roll(w, 1000 * MS));
     return true;
 }
 

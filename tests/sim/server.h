@@ -76,7 +76,7 @@ struct model_server {
     uint64_t replid, replid2;
     uint64_t primary_since, replicas_since;
     uint64_t earlier_run_id;
-    bool replica, hands_over, returns;
+    bool replica, hands_over, returns, lost;
     struct alarm takes_over;
     bool former;        /* the address does not lead to it any more */
     struct list others; /* former: of the world */

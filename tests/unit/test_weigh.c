@@ -134,7 +134,7 @@ static void each_message_of_each_server(void **state)
         enum client client = n / STANDINGS;
         const struct eligibility e = server_of(client, standing);
         bool counts = client == SINGLE ? standing != UNFIT : standing == VOTES;
-        if (weigh_message(&e, T0 + 1, T0 + 2) != counts)
+        if (weigh_message(&e, T0 + 1, T0, T0 + 2) != counts)
             fail_msg("message: standing %u, client %u", standing, client);
     }
 }
@@ -177,14 +177,42 @@ static void by_the_time_of_the_request(void **state)
     assert_instead(&instead, QUARANTINE, true, end - 1);
     assert_false(weigh_outcome(&e, VERB_ACQUIRE, &granted, end, &instead));
     assert_instead(&instead, QUARANTINE, true, end - 1);
-    assert_false(weigh_message(&e, end - 1, end));
+    assert_false(weigh_message(&e, end - 1, end - 1, end));
     granted.sent_at = end;
     assert_true(weigh_outcome(&e, VERB_ACQUIRE, &granted, end, &instead));
-    assert_true(weigh_message(&e, end, end));
+    assert_true(weigh_message(&e, end, end - 1, end));
     /* What is there now, or is not, counts from now on. */
     const struct outcome none = {.kind = OUTCOME_FREE, .sent_at = end - 1};
     assert_false(weigh_outcome(&e, VERB_INSPECT, &none, end - 1, &instead));
     assert_true(weigh_outcome(&e, VERB_INSPECT, &none, end, &instead));
+}
+
+/* With the guard against failovers a grant has to be answered within a second
+ * of the sign of life before it; nothing else has. */
+static void a_late_grant_is_none(void **state)
+{
+    (void)state;
+    struct eligibility e = server_of(GUARDED, VOTES);
+    struct outcome instead;
+    const struct outcome extended = {
+        .kind = OUTCOME_MINE, .sent_at = T0 + 1, .alive_at = T0};
+    const struct outcome granted = {
+        .kind = OUTCOME_GRANTED, .sent_at = T0 + 1, .alive_at = T0};
+    for (int failover = 0; failover <= 1; failover++) {
+        e.failover = failover;
+        assert_true(
+            weigh_outcome(&e, VERB_STAY, &granted, T0 + S - 1, &instead));
+        assert_true(weigh_message(&e, T0 + 1, T0, T0 + S - 1));
+        assert_int_equal(
+            weigh_outcome(&e, VERB_STAY, &granted, T0 + S, &instead),
+            !failover);
+        assert_int_equal(weigh_message(&e, T0 + 1, T0, T0 + S), !failover);
+        assert_true(
+            weigh_outcome(&e, VERB_EXTEND, &extended, T0 + S, &instead));
+    }
+    assert_false(weigh_outcome(&e, VERB_STAY, &granted, T0 + S, &instead));
+    assert_int_equal(instead.fault, FAULT_TIMEOUT);
+    assert_true(instead.unsure);
 }
 
 /* Nothing is known before the first connection is judged. */
@@ -203,6 +231,7 @@ int main(void)
         cmocka_unit_test(each_answer_of_each_server),
         cmocka_unit_test(each_message_of_each_server),
         cmocka_unit_test(each_request_to_each_server),
+        cmocka_unit_test(a_late_grant_is_none),
         cmocka_unit_test(by_the_time_of_the_request),
         cmocka_unit_test(before_it_was_judged),
     };
