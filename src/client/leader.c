@@ -3,7 +3,6 @@
 #include "client/leader.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/turn.h"
@@ -32,19 +31,9 @@ bool leader_take_over(struct nxl_client *client, struct call *call)
 uint64_t leader_turn(struct nxl_client *client, uint64_t now)
 {
     struct turn_events events;
-    uint64_t until = turn_deadline(client);
-    int set = client->poller.fd;
-    client->waiting = true;
-    client->wait_until = until;
-    pthread_mutex_unlock(&client->mutex);
-    turn_wait(set, &events, until, now);
-    pthread_mutex_lock(&client->mutex);
-    now = clock_now();
-    if (client->poller.fd != set) { /* so the events are not ours */
-        close(set);
+    if (!turn_sleep(client, &events, now))
         return 0;
-    }
-    client->waiting = false;
+    now = clock_now();
     client->turns++;
     turn_process(client, &events, now);
     return now;

@@ -497,16 +497,15 @@ uint64_t subscriber_deadline(const struct subscriber *s)
     return earlier(at, l->review_at);
 }
 
-void subscriber_ready(struct subscriber *s, short revents, uint64_t now)
+void subscriber_ready(struct subscriber *s, short revents)
 {
-    server_ready(&s->listener->server, revents, now);
+    s->listener->server.ready |= revents;
 }
 
 void subscriber_turn(struct subscriber *s, uint64_t now)
 {
     struct listener *l = s->listener;
     struct completion done;
-    server_tick(&l->server, now);
     while (server_next(&l->server, &done, now)) {
         if (done.request)
             take_answer(done.request->owner, &done.outcome, now);
@@ -519,14 +518,9 @@ void subscriber_turn(struct subscriber *s, uint64_t now)
         channel_ask(check, now);
 }
 
-void subscriber_push(struct subscriber *s, uint64_t now)
+bool subscriber_push(struct subscriber *s, uint64_t now)
 {
-    server_push(&s->listener->server, now);
-}
-
-bool subscriber_failed(const struct subscriber *s)
-{
-    return server_failed(&s->listener->server);
+    return server_push(&s->listener->server, now);
 }
 
 /* ------------------------------------------------------------------- the end

@@ -106,12 +106,12 @@ static inline bool subscriber_used(const struct subscriber *s)
 }
 
 uint64_t subscriber_deadline(const struct subscriber *s);
-void subscriber_ready(struct subscriber *s, short revents, uint64_t now);
+/* Notes what the poller has reported, for subscriber_turn(). */
+void subscriber_ready(struct subscriber *s, short revents);
 /* Takes completions, decides, reports. */
 void subscriber_turn(struct subscriber *s, uint64_t now);
-void subscriber_push(struct subscriber *s, uint64_t now);
-/* Must subscriber_turn() be called after a push? */
-bool subscriber_failed(const struct subscriber *s);
+/* True: something has failed, so subscriber_turn() must be called again. */
+bool subscriber_push(struct subscriber *s, uint64_t now);
 
 /* ------------------------------------------------------------ for its end */
 

@@ -22,15 +22,23 @@ uint64_t turn_deadline(const struct nxl_client *client)
     return at;
 }
 
+/* True: something has failed, so there are completions to be taken. */
+static bool push(struct nxl_client *client, uint64_t now)
+{
+    bool failed = false;
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        failed |= server_push(&n->server, now);
+        if (subscriber_used(&n->subscriber))
+            failed |= subscriber_push(&n->subscriber, now);
+    }
+    return failed;
+}
+
 void turn_push(struct nxl_client *client, uint64_t now)
 {
     if (client->closed)
         return;
-    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
-        server_push(&n->server, now);
-        if (subscriber_used(&n->subscriber))
-            subscriber_push(&n->subscriber, now);
-    }
+    (void)push(client, now);
 }
 
 void turn_wait(
@@ -38,6 +46,24 @@ void turn_wait(
 {
     events->count = epoll_wait(
         set, events->list, TURN_EVENTS, deadline_poll_ms(until, now));
+}
+
+bool turn_sleep(
+    struct nxl_client *client, struct turn_events *events, uint64_t now)
+{
+    int set = client->poller.fd;
+    uint64_t until = turn_deadline(client);
+    client->waiting = true;
+    client->wait_until = until;
+    pthread_mutex_unlock(&client->mutex);
+    turn_wait(set, events, until, now);
+    pthread_mutex_lock(&client->mutex);
+    if (client->poller.fd != set) {
+        close(set);
+        return false;
+    }
+    client->waiting = false;
+    return true;
 }
 
 /* --------------------------------------------------- what has come, is due */
@@ -50,11 +76,19 @@ static void take_completions(struct node *n, uint64_t now)
             struct operation *op = c.request->owner;
             /* An answer that came together with those of the handshake counts
              * for what the handshake has found out. */
-            if (voters_unjudged(n))
-                (void)voters_judge(n, now);
+            (void)voters_judge(n, now);
             op->type->outcome(op, c.request->index, &c.outcome, now);
         }
     } while (voters_judge(n, now));
+}
+
+static void take_all(struct nxl_client *client, uint64_t now)
+{
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
+        take_completions(n, now);
+        if (subscriber_used(&n->subscriber))
+            subscriber_turn(&n->subscriber, now);
+    }
 }
 
 /* Reads an eventfd or timerfd, so that it is no longer readable. */
@@ -66,7 +100,7 @@ static void drain(int fd)
 }
 
 static void take_event(
-    struct nxl_client *client, const struct epoll_event *event, uint64_t now)
+    struct nxl_client *client, const struct epoll_event *event)
 {
     short revents = (short)((event->events & EPOLLIN ? POLLIN : 0) |
                             (event->events & EPOLLOUT ? POLLOUT : 0) |
@@ -75,12 +109,11 @@ static void take_event(
     struct source *source = event->data.ptr;
     switch (source->kind) {
     case SOURCE_SERVER:
-        server_ready(
-            &list_entry(source, struct node, connection)->server, revents, now);
+        list_entry(source, struct node, connection)->server.ready |= revents;
         break;
     case SOURCE_MESSAGES:
-        subscriber_ready(&list_entry(source, struct node, messages)->subscriber,
-            revents, now);
+        subscriber_ready(
+            &list_entry(source, struct node, messages)->subscriber, revents);
         break;
     case SOURCE_WAKE:
         drain(client->wake_fd);
@@ -123,26 +156,15 @@ void turn_process(
     if (client->closed)
         return; /* do not connect or send from now on */
     for (int i = 0; i < events->count; i++)
-        take_event(client, &events->list[i], now);
-    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
-        server_tick(&n->server, now);
-        take_completions(n, now);
-        if (subscriber_used(&n->subscriber))
-            subscriber_turn(&n->subscriber, now);
-    }
+        take_event(client, &events->list[i]);
+    take_all(client, now);
     take_timers(&client->timers, now);
     take_timers(&client->renewals, now);
     take_interrupt(client, now);
-    turn_push(client, now);
     /* A send that failed has completed requests. What these start is sent in
      * the next turn, when their timers are due. */
-    for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
-        if (server_failed(&n->server))
-            take_completions(n, now);
-        if (subscriber_used(&n->subscriber) &&
-            subscriber_failed(&n->subscriber))
-            subscriber_turn(&n->subscriber, now);
-    }
+    if (push(client, now))
+        take_all(client, now);
 }
 
 void turn_wake(struct nxl_client *client)

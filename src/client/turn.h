@@ -36,7 +36,13 @@ void turn_push(struct nxl_client *client, uint64_t now);
 void turn_wait(
     int set, struct turn_events *events, uint64_t until, uint64_t now);
 
-/* After turn_wait(): reads, takes completions, runs timers, sends. */
+/* The same for a leader, until turn_deadline(): releases the mutex meanwhile.
+ * False: another thread has replaced the poller, so the events are not this
+ * one's. */
+bool turn_sleep(
+    struct nxl_client *client, struct turn_events *events, uint64_t now);
+
+/* After that: reads, takes completions, runs timers, sends. */
 void turn_process(
     struct nxl_client *client, const struct turn_events *events, uint64_t now);
 

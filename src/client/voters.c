@@ -72,7 +72,7 @@ bool voters_judge(struct node *n, uint64_t now)
 {
     struct voter *v = &n->voter;
     const struct server *s = &n->server;
-    if (!voters_unjudged(n))
+    if (s->state != SERVER_UP || v->judged == s->connections)
         return false;
     struct server_info info = {
         .run_id = s->facts.run_id,

@@ -8,13 +8,6 @@
 
 #include "client/client.h"
 
-/* Is this connection of the server still to be judged? */
-static inline bool voters_unjudged(const struct node *n)
-{
-    return n->server.state == SERVER_UP &&
-           n->voter.judged != n->server.connections;
-}
-
 /* What is demanded of a server. */
 struct eligibility_terms voters_terms(const struct node *n);
 

@@ -167,23 +167,10 @@ static void count_sent(struct conn *c, size_t bytes)
     c->part -= bytes;
 }
 
-bool conn_ready(struct conn *c, short revents)
-{
-    if (revents & POLLOUT) {
-        c->blocked = false;
-        if (!has_to_send(c)) /* a read has sent what was waiting */
-            set_blocked(c, false);
-    }
-    return revents & (POLLIN | POLLHUP | POLLERR);
-}
-
-bool conn_can_flush(const struct conn *c)
-{
-    return !c->blocked && has_to_send(c);
-}
-
 bool conn_flush(struct conn *c, struct text *why)
 {
+    if (c->blocked || !has_to_send(c))
+        return true;
     fill_holes(c);
     while (has_to_send(c)) {
         size_t len = buf_len(&c->out);
@@ -235,6 +222,18 @@ bool conn_read(struct conn *c, struct text *why, bool *broken)
     return polled;
 }
 
+bool conn_ready(struct conn *c, short revents, struct text *why, bool *broken)
+{
+    *broken = false;
+    if (revents & POLLOUT) {
+        c->blocked = false;
+        if (!has_to_send(c)) /* a read has sent what was waiting */
+            set_blocked(c, false);
+    }
+    return !(revents & (POLLIN | POLLHUP | POLLERR)) ||
+           conn_read(c, why, broken);
+}
+
 size_t conn_unsent_slots(const struct conn *c)
 {
     return (size_t)(slots_end(&c->slots) - c->unsent);
@@ -254,9 +253,11 @@ void conn_withdraw(struct conn *c, uint64_t number, size_t n)
         (void)set_blocked(c, false);
 }
 
-struct slot conn_pop(struct conn *c)
+bool conn_pop(struct conn *c, struct slot *slot)
 {
-    struct slot slot = slots_pop(&c->slots);
+    if (c->slots.count == conn_unsent_slots(c))
+        return false;
+    *slot = slots_pop(&c->slots);
     trim_front(c);
-    return slot;
+    return true;
 }

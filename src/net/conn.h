@@ -38,13 +38,12 @@ bool conn_open(struct conn *c, struct transport *transport, struct text *why);
 void conn_close(struct conn *c);
 void conn_free(struct conn *c);
 
-/* Takes in what poll() reported. True: there may be something to read. */
-bool conn_ready(struct conn *c, short revents);
-
-/* Is there anything that conn_flush can send now? */
-bool conn_can_flush(const struct conn *c);
-/* Sends what is waiting. False: the connection is lost, *why says how. */
+/* Sends what is waiting, unless the socket takes no more. False: the connection
+ * is lost, *why says how. */
 bool conn_flush(struct conn *c, struct text *why);
+/* Takes in what poll() reported, and reads if there may be something to read.
+ * Returns what conn_read() does. */
+bool conn_ready(struct conn *c, short revents, struct text *why, bool *broken);
 /* Reads once; while transport.pending is set there is more. False: the
  * connection is lost, or the peer broke the protocol (then *broken is set). */
 bool conn_read(struct conn *c, struct text *why, bool *broken);
@@ -57,8 +56,8 @@ size_t conn_unsent_slots(const struct conn *c);
  * group of unsent ones. No other slot's number changes. */
 void conn_withdraw(struct conn *c, uint64_t number, size_t n);
 
-/* Takes out the oldest slot, whose reply has come. Its command must have begun
- * to be sent. */
-struct slot conn_pop(struct conn *c);
+/* Takes out the oldest slot, whose reply has come. False: no reply is due,
+ * because there is no command of which a byte was sent. */
+bool conn_pop(struct conn *c, struct slot *slot);
 
 #endif

@@ -35,10 +35,9 @@ struct reader {
     char head[HEAD];
     bool behind; /* something was fed after the last reply taken */
     bool broken;
-    bool stuck;                  /* by what was received, not by how much */
-    bool starved;                /* broken for lack of memory */
-    bool loose;                  /* the present reply may have any form */
-    struct reply_values *values; /* where its values go; not ours */
+    bool stuck;               /* by what was received, not by how much */
+    bool starved;             /* broken for lack of memory */
+    struct expected expected; /* what the present reply may be */
     struct text error;
     char text[READER_TEXT];
 };
@@ -51,7 +50,7 @@ static struct reply *object_for(struct reader *r, const redisReadTask *task)
     if (!task->parent)
         r->text_used = 0;
     else
-        reply = &r->items[r->loose ? 0 : task->idx];
+        reply = &r->items[r->expected.loose ? 0 : task->idx];
     memset(reply, 0, sizeof(*reply));
     return reply;
 }
@@ -64,21 +63,15 @@ static void *refuse_reply(struct reader *r, const char *why)
     return NULL;
 }
 
-void reader_expect(struct reader *r, bool loose, struct reply_values *values)
-{
-    r->loose = loose;
-    r->values = values;
-}
-
 /* Stores a value of a reply of any form. An error that is the whole reply is
  * reported like any other. */
 static bool add_leaf(struct reader *r, const redisReadTask *task,
     struct reply *reply, struct slice value)
 {
-    if (!r->loose || (reply->kind == REPLY_ERROR && !task->parent))
+    if (!r->expected.loose || (reply->kind == REPLY_ERROR && !task->parent))
         return false;
-    if (r->values)
-        reply_values_add(r->values, value);
+    if (r->expected.values)
+        reply_values_add(r->expected.values, value);
     return true;
 }
 
@@ -127,18 +120,18 @@ static void *create_array(const redisReadTask *task, array_count count)
 
     if (task->type != REDIS_REPLY_ARRAY)
         return refuse_reply(r, "unexpected RESP3 reply from server");
-    if (task->parent && !r->loose)
+    if (task->parent && !r->expected.loose)
         return refuse_reply(r,
             "unexpected array inside an array in the server's "
             "reply");
-    if (count > REPLY_ITEMS && !r->loose)
+    if (count > REPLY_ITEMS && !r->expected.loose)
         return refuse_reply(r, "the server's reply is an array longer than any "
                                "this library asks for");
 
     struct reply *reply = object_for(r, task);
     r->root.nested = task->parent != NULL;
     reply->kind = REPLY_ARRAY;
-    reply->count = r->loose ? 0 : (size_t)count;
+    reply->count = r->expected.loose ? 0 : (size_t)count;
     reply->items = r->items;
     return reply;
 }
@@ -152,8 +145,8 @@ static void *create_integer(const redisReadTask *task, long long value)
         return refuse_reply(r, "unexpected RESP3 reply from server");
     reply->kind = REPLY_INTEGER;
     reply->integer = value;
-    if (r->loose && r->values)
-        reply_values_add_number(r->values, value);
+    if (r->expected.loose && r->expected.values)
+        reply_values_add_number(r->expected.values, value);
     return reply;
 }
 
@@ -166,8 +159,8 @@ static void *create_nil(const redisReadTask *task)
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_ARRAY)
         return refuse_reply(r, "unexpected RESP3 reply from server");
     reply->kind = REPLY_NIL;
-    if (r->loose && r->values)
-        reply_values_add_nil(r->values);
+    if (r->expected.loose && r->expected.values)
+        reply_values_add_nil(r->expected.values);
     return reply;
 }
 
@@ -283,7 +276,7 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
 
     r->behind = true;
     size_t backlog = r->parser->len - r->parser->pos;
-    size_t most = backlog_limit(r->parser, r->loose);
+    size_t most = backlog_limit(r->parser, r->expected.loose);
     if (backlog > most || len > most - backlog) {
         r->broken = true;
         text_clear(&r->error);
@@ -313,10 +306,12 @@ static void remember_head(struct reader *r)
     r->head_len = len;
 }
 
-int reader_next(struct reader *r, const struct reply **reply)
+int reader_next(
+    struct reader *r, struct expected expected, const struct reply **reply)
 {
     void *object = NULL;
 
+    r->expected = expected;
     if (r->broken)
         return -1;
     if (!r->behind)

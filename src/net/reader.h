@@ -7,7 +7,7 @@
  * has no limit (a line for each database and each error code), and what matters
  * in it comes first. Anything else that is longer breaks the protocol, and the
  * connection can only be closed. The exception is a reply of any form, see
- * reader_expect().
+ * struct expected.
  */
 #ifndef NXLOCK_NET_READER_H
 #define NXLOCK_NET_READER_H
@@ -32,14 +32,18 @@ void reader_free(struct reader *r);
  * read after that, so take complete replies before feeding more. */
 bool reader_feed(struct reader *r, const void *bytes, size_t len);
 
-/* Call it before each reader_next(). loose: the next reply, or the rest of it,
- * may have any form. Its values are added to values, unless that is NULL, and
- * reader_next() returns only its kind and the text of an error. */
-void reader_expect(struct reader *r, bool loose, struct reply_values *values);
+/* What the next reply may be. */
+struct expected {
+    /* It, or the rest of it, may have any form; then reader_next() returns only
+     * its kind and the text of an error. */
+    bool loose;
+    struct reply_values *values; /* loose: where its values go; NULL: nowhere */
+};
 
 /* 1: *reply is the next one, valid until the next call on r. 0: incomplete. -1:
  * broken; reader_error() says why. */
-int reader_next(struct reader *r, const struct reply **reply);
+int reader_next(
+    struct reader *r, struct expected expected, const struct reply **reply);
 
 /* Has everything that was fed been taken? Then no part of a reply is left. */
 bool reader_idle(const struct reader *r);

@@ -319,7 +319,7 @@ static bool replied(struct server *s, struct request *r,
     if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
         c->outcome.owed = server_owes(r);
     r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
-    if (verb_ends_use(r->exchange.verb))
+    if (r->stray_cleaner && verb_ends_use(r->exchange.verb))
         request_released(s, r, now);
     if (c->outcome.kind == OUTCOME_FAULT &&
         fault_is_elsewhere(c->outcome.fault))
@@ -385,21 +385,21 @@ static void take_sign_of_life(
         s->elsewhere = true; /* a new connection is judged anew */
 }
 
-bool requests_reply(struct server *s, const struct reply *reply,
-    struct completion *c, enum fault *close, uint64_t now)
+bool requests_reply(struct server *s, const struct slot *slot,
+    const struct reply *reply, struct completion *c, enum fault *close,
+    uint64_t now)
 {
-    struct slot slot = conn_pop(&s->conn);
     s->due_known = false; /* the reply may be that of a cleanup */
     s->heard_at = s->dialect.now = now;
     /* The server's clock is compared with ours, but now was read an unknown
      * time before this reply came: read it again. */
     if (strategies_need_clock(&s->dialect))
         s->dialect.now = later(now, clock_now());
-    if (slot.kind != SLOT_HANDSHAKE) {
+    if (slot->kind != SLOT_HANDSHAKE) {
         s->good = true;
         backoff_reset(&s->reconnect);
     }
-    switch (slot.kind) {
+    switch (slot->kind) {
     case SLOT_HANDSHAKE:
         *close = connect_reply(s, reply);
         return false;
@@ -408,16 +408,16 @@ bool requests_reply(struct server *s, const struct reply *reply,
             end_out_of_step(s, slice_of("expected an array from CONFIG GET"));
         return false;
     case SLOT_ALIVE:
-        take_sign_of_life(s, &slot, reply);
+        take_sign_of_life(s, slot, reply);
         return false;
     case SLOT_MARKER:
         return false;
     case SLOT_REQUEST:
-        return replied(s, slot.owner, reply, c, now);
+        return replied(s, slot->owner, reply, c, now);
     case SLOT_CANCELLED:
         s->conn.dropped--;
-        if (slot.owner)
-            acquire_answered(s, slot.owner, reply, now);
+        if (slot->owner)
+            acquire_answered(s, slot->owner, reply, now);
         return false;
     case SLOT_CANCELLED_QUERY:
     case SLOT_CANCELLED_READ:
@@ -429,28 +429,13 @@ bool requests_reply(struct server *s, const struct reply *reply,
             end_open_transaction(s);
         return false;
     case SLOT_KILL:
-        kill_answered(s, slot.owner, reply, now);
+        kill_answered(s, slot->owner, reply, now);
         return false;
     case SLOT_DELETE:
-        delete_answered(s, slot.owner, reply, now);
+        delete_answered(s, slot->owner, reply, now);
         return false;
     case SLOT_HOLE:
         break;
     }
     return false;
-}
-
-void requests_expect(struct server *s)
-{
-    const struct slots *slots = &s->conn.slots;
-    const struct slot *slot = slots->count ? slots_at(slots, 0) : NULL;
-    struct reply_values *values = NULL;
-    bool loose = slot && (slot->kind == SLOT_CANCELLED_QUERY ||
-                             slot->kind == SLOT_CANCELLED);
-    if (slot && slot->kind == SLOT_REQUEST) {
-        const struct request *r = slot->owner;
-        loose = verb_has_values(r->exchange.verb->kind);
-        values = loose ? r->exchange.verb->values : NULL;
-    }
-    reader_expect(s->conn.reader, loose, values);
 }

@@ -36,13 +36,11 @@ void requests_format(struct server *s, uint64_t now);
  * its present history for age_ms at least; if the server is up. */
 void server_mark(struct server *s, int64_t age_ms, uint64_t now);
 
-/* Tells the reader what form the next reply has, and where its values go. */
-void requests_expect(struct server *s);
-
-/* Hands one reply to its owner. True: it completed the request in *c. *close:
- * why the connection must end; FAULT_NONE: it goes on. */
-bool requests_reply(struct server *s, const struct reply *reply,
-    struct completion *c, enum fault *close, uint64_t now);
+/* Hands one reply to the owner of its slot. True: it completed the request in
+ * *c. *close: why the connection must end; FAULT_NONE: it goes on. */
+bool requests_reply(struct server *s, const struct slot *slot,
+    const struct reply *reply, struct completion *c, enum fault *close,
+    uint64_t now);
 
 /* The connection is about to be closed: informs the owner of every slot. */
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now);

@@ -156,14 +156,17 @@ static enum fault stream_fault(const struct server *s)
     return reader_starved(s->conn.reader) ? FAULT_SYSTEM : FAULT_NOT_REDIS;
 }
 
-/* Reads once. At the end of the stream s->ended says so; what came before it
- * is still in the reader. */
+/* The stream has ended; what came before its end is still in the reader. */
+static void note_end(struct server *s, bool broken)
+{
+    s->ended = broken ? stream_fault(s) : transport_fault(&s->conn.transport);
+}
+
 static void read_once(struct server *s)
 {
-    bool broken = false;
+    bool broken;
     if (!conn_read(&s->conn, &s->why, &broken))
-        s->ended =
-            broken ? stream_fault(s) : transport_fault(&s->conn.transport);
+        note_end(s, broken);
 }
 
 /* The peer has closed the connection. Reads what it sent before; server_next()
@@ -193,7 +196,13 @@ static void format_due(struct server *s, uint64_t now)
         requests_format(s, now);
 }
 
-void server_push(struct server *s, uint64_t now)
+/* Has a request or the connection failed since server_next() returned false? */
+static bool has_failed(const struct server *s)
+{
+    return !list_empty(&s->failed) || s->ended != FAULT_NONE;
+}
+
+bool server_push(struct server *s, uint64_t now)
 {
     due_expire(s, now);
     if (list_empty(&s->waiting))
@@ -205,27 +214,27 @@ void server_push(struct server *s, uint64_t now)
         (now >= wanted_at(s) || (now >= s->not_before && due_at(s) <= now)))
         connect_now(s, now);
     if (s->state < SERVER_SHAKING || s->ended)
-        return;
+        return has_failed(s);
     if (buf_len(&s->conn.out))
         requests_withdraw_late(s, now);
     if (!s->elsewhere)
         format_due(s, now);
-    if (conn_can_flush(&s->conn) && !conn_flush(&s->conn, &s->why))
+    if (!conn_flush(&s->conn, &s->why))
         read_the_rest(s);
+    return has_failed(s);
 }
 
-void server_ready(struct server *s, short revents, uint64_t now)
+/* Goes on with what the poller reported. */
+static void take_ready(struct server *s, uint64_t now)
 {
-    if (!revents)
-        return;
-    if (s->state == SERVER_DIALLING) {
+    short ready = s->ready;
+    bool broken;
+    s->ready = 0;
+    if (s->state == SERVER_DIALLING)
         dial_on(s, now);
-        return;
-    }
-    if (s->state < SERVER_SHAKING)
-        return;
-    if (conn_ready(&s->conn, revents))
-        read_once(s);
+    else if (s->state >= SERVER_SHAKING &&
+             !conn_ready(&s->conn, ready, &s->why, &broken))
+        note_end(s, broken);
 }
 
 static uint64_t oldest_sent(const struct server *s)
@@ -310,7 +319,8 @@ static void refresh(struct server *s, uint64_t now)
         refresh_closed(s, now);
 }
 
-void server_tick(struct server *s, uint64_t now)
+/* Ends an attempt to connect, or a connection, that has taken too long. */
+static void end_late(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_DIALLING && now >= connect_deadline(s)) {
         dial_on(s, now);
@@ -323,7 +333,7 @@ void server_tick(struct server *s, uint64_t now)
 
 uint64_t server_deadline(struct server *s)
 {
-    if (server_failed(s) || s->conn.transport.pending)
+    if (has_failed(s) || s->conn.transport.pending)
         return 0;
     uint64_t at = due_at(s);
     if (s->state == SERVER_DOWN)
@@ -386,12 +396,33 @@ static bool next_failed(struct server *s, struct completion *c)
     return true;
 }
 
+/* What form the reply to the oldest command has, and where its values go. */
+static struct expected expected(const struct server *s)
+{
+    const struct slots *slots = &s->conn.slots;
+    struct expected e = {0};
+    if (!slots->count)
+        return e;
+    const struct slot *slot = slots_at(slots, 0);
+    if (slot->kind != SLOT_REQUEST) {
+        e.loose =
+            slot->kind == SLOT_CANCELLED_QUERY || slot->kind == SLOT_CANCELLED;
+        return e;
+    }
+    const struct request *r = slot->owner;
+    e.loose = verb_traits[r->exchange.verb->kind].has_values;
+    if (e.loose)
+        e.values = r->exchange.verb->values;
+    return e;
+}
+
 /* Handles a reply, or garbage. True: it completed a request. */
 static bool take_reply(struct server *s, int got, const struct reply *reply,
     struct completion *c, uint64_t now)
 {
     enum fault close = FAULT_NONE;
     bool completed = false;
+    struct slot slot;
     if (got < 0) {
         quote_garbage(s);
         close = stream_fault(s);
@@ -399,11 +430,11 @@ static bool take_reply(struct server *s, int got, const struct reply *reply,
         close = connect_reply(s, reply); /* even before any command */
     } else if (s->listens && subscription_take(s, reply, c, now)) {
         return true;
-    } else if (s->conn.slots.count == conn_unsent_slots(&s->conn)) {
+    } else if (!conn_pop(&s->conn, &slot)) {
         text_set(&s->why, "unsolicited reply from server");
         close = stream_fault(s);
     } else {
-        completed = requests_reply(s, reply, c, &close, now);
+        completed = requests_reply(s, &slot, reply, c, &close, now);
     }
     if (close != FAULT_NONE)
         end_connection(s, close, now);
@@ -412,6 +443,9 @@ static bool take_reply(struct server *s, int got, const struct reply *reply,
 
 bool server_next(struct server *s, struct completion *c, uint64_t now)
 {
+    if (s->ready)
+        take_ready(s, now);
+    end_late(s, now);
     for (;;) {
         if (next_failed(s, c))
             return true;
@@ -422,8 +456,7 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
             continue;
         }
         const struct reply *reply = NULL;
-        requests_expect(s);
-        int got = reader_next(s->conn.reader, &reply);
+        int got = reader_next(s->conn.reader, expected(s), &reply);
         if (got == 0 && s->ended)
             end_connection(s, s->ended, now);
         else if (got == 0 && s->conn.transport.pending)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One server: its address, the connection to it, its requests and cleanups. The
- * driver submits requests, calls server_push() to send, hands in poll events
- * and the time, and takes completions one by one. Nothing here blocks or calls
+ * driver submits requests, calls server_push() to send, notes poll events in
+ * server.ready, and takes completions one by one. Nothing here blocks or calls
  * back.
  *
  * A connection is made when there is something to send. After a loss it is made
@@ -36,21 +36,14 @@ void server_reconnect(struct server *s);
 void server_replace(
     struct server *s, enum fault fault, const char *why, uint64_t now);
 
-/* Connects if there is something to send, formats, sends. */
-void server_push(struct server *s, uint64_t now);
-/* Takes in what the poller reported for its source, as events of poll(). */
-void server_ready(struct server *s, short revents, uint64_t now);
-/* Checks for timeouts. */
-void server_tick(struct server *s, uint64_t now);
-/* The next completion; false when there is none now. */
+/* Connects if there is something to send, formats, sends. True: a request or
+ * the connection has failed, so server_next() must be called again. */
+bool server_push(struct server *s, uint64_t now);
+/* The next completion, by what the poller reported (server.ready) and by the
+ * time; false when there is none now. */
 bool server_next(struct server *s, struct completion *c, uint64_t now);
-/* Has a request or the connection failed since server_next() returned false? */
-static inline bool server_failed(const struct server *s)
-{
-    return !list_empty(&s->failed) || s->ended != FAULT_NONE;
-}
 
-/* When server_tick() or server_push() must be called even without an event. */
+/* When server_next() or server_push() must be called even without an event. */
 uint64_t server_deadline(struct server *s);
 
 /* Is a cleanup to be sent before end, or the reply due to a command that may

@@ -67,6 +67,8 @@ struct server {
     struct login login;
     struct dial dial;
     struct conn conn;
+    short ready; /* what the poller reported for the source, as events of
+                  * poll(), and server_next() has not taken */
     struct handshake handshake;
     struct facts facts;     /* of the connection that is up, or was last */
     struct dialect dialect; /* likewise: which commands it is locked with */

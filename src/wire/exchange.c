@@ -270,9 +270,9 @@ static bool acquire_checks_value(struct exchange *x)
 {
     uint64_t now = x->dialect->now;
 
-    if (!strategies_take_over(x->verb->kind) || x->phase != PHASE_VERB ||
-        x->strategy->ttl_is_in_value || x->outcome.kind != OUTCOME_BUSY ||
-        x->outcome.left_ms != LEFT_FOREVER || now < x->check_at)
+    if (x->outcome.kind != OUTCOME_BUSY || x->outcome.left_ms != LEFT_FOREVER ||
+        x->phase != PHASE_VERB || x->strategy->ttl_is_in_value ||
+        !strategies_take_over(x->verb->kind) || now < x->check_at)
         return false;
     x->check_at = deadline_after(now, CHECK_AGAIN);
     x->phase = PHASE_CHECK_VALUE;

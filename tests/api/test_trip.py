@@ -24,21 +24,15 @@ import sys
 MOST = 3
 MORE = {
     "client/operation.c": 6,
-    "client/turn.c": 4,
-    "client/voters.c": 4,
     "core/acquire.c": 9,
     "core/lease.c": 6,
     "core/life.c": 9,
     "core/round.c": 6,
     "core/vote.c": 12,
     "lock/drive.c": 5,
-    "net/cancel.c": 4,
-    "net/conn.c": 6,
-    "net/reader.c": 4,
-    "net/request.c": 6,
-    "net/server.c": 8,
+    "net/request.c": 5,
+    "net/server.c": 5,
     "net/slots.c": 5,
-    "wire/strategies.c": 4,
 }
 SECTION = re.compile(r"^## From a call to a result\n.*?^```\n(.*?)^```$",
                      re.M | re.S)

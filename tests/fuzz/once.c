@@ -159,8 +159,8 @@ static const struct reply *next_reply(struct reader *reader,
     int got;
 
     for (;;) {
-        reader_expect(reader, leaves != NULL, leaves);
-        got = reader_next(reader, &reply);
+        struct expected expected = {leaves != NULL, leaves};
+        got = reader_next(reader, expected, &reply);
         if (got != 0 || bytes->len == 0)
             break;
         size_t size = piece < bytes->len ? piece : bytes->len;

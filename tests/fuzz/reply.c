@@ -84,7 +84,8 @@ static const struct reply *next_reply(struct feed *f)
 
     if (f->over)
         return NULL;
-    while ((got = reader_next(f->reader, &reply)) == 0 && f->bytes.len > 0) {
+    while ((got = reader_next(f->reader, (struct expected){0}, &reply)) == 0 &&
+           f->bytes.len > 0) {
         size_t size = next_size(f);
         CHECK(reader_feed(f->reader, f->bytes.data, size));
         f->bytes.data += size;
@@ -96,7 +97,7 @@ static const struct reply *next_reply(struct feed *f)
     CHECK(!reader_starved(f->reader));
     if (got < 0) {
         CHECK(fuzz_printable(reader_error(f->reader)));
-        CHECK(reader_next(f->reader, &reply) == -1);
+        CHECK(reader_next(f->reader, (struct expected){0}, &reply) == -1);
     }
     f->over = got <= 0;
     if (f->over)

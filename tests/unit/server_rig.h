@@ -169,8 +169,7 @@ static inline struct request *rig_turn(void)
 {
     struct pollfd fd;
     if (rig_poll(&fd) && poll(&fd, 1, 0) == 1)
-        server_ready(&rig.s, fd.revents, rig.now);
-    server_tick(&rig.s, rig.now);
+        rig.s.ready = fd.revents;
     if (!server_next(&rig.s, &rig.last, rig.now))
         return NULL;
     struct slice text = rig.last.outcome.text;

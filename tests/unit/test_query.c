@@ -58,8 +58,8 @@ static const struct reply *read_loose(
     for (size_t i = 0; bytes[i]; i++) {
         assert_null(reply);
         assert_true(reader_feed(reader, bytes + i, 1));
-        reader_expect(reader, true, to);
-        assert_true(reader_next(reader, &reply) >= 0);
+        struct expected expected = {true, to};
+        assert_true(reader_next(reader, expected, &reply) >= 0);
     }
     assert_non_null(reply);
     return reply;
@@ -108,9 +108,9 @@ static void it_is_strict_behind_it(void **state)
     (void)state;
     const struct reply *reply;
     read_loose("*1\r\n*1\r\n:1\r\n", &leaves);
-    reader_expect(reader, false, NULL);
+    struct expected expected = {false, NULL};
     assert_true(reader_feed(reader, "*1\r\n*1\r\n:1\r\n", 12));
-    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_int_equal(reader_next(reader, expected, &reply), -1);
     assert_contains(reader_error(reader), "array inside an array");
 }
 

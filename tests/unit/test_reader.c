@@ -34,7 +34,7 @@ static const struct reply *next(void)
 {
     const struct reply *reply = NULL;
 
-    int result = reader_next(reader, &reply);
+    int result = reader_next(reader, (struct expected){0}, &reply);
     if (result != 1)
         print_error("%d %s\n", result, reader_error(reader));
     assert_int_equal(result, 1);
@@ -45,7 +45,7 @@ static const struct reply *next(void)
 static void none(void)
 {
     const struct reply *reply;
-    assert_int_equal(reader_next(reader, &reply), 0);
+    assert_int_equal(reader_next(reader, (struct expected){0}, &reply), 0);
     assert_string_equal(reader_error(reader), "");
 }
 
@@ -63,7 +63,7 @@ static void check_broken(
     const struct reply *reply = NULL;
     struct text said = {0};
     assert_true(reader_reset(reader) && reader_feed(reader, bytes, len));
-    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_int_equal(reader_next(reader, (struct expected){0}, &reply), -1);
     assert_null(reply);
     text_add(&said, reader_error(reader));
     assert_null(strchr(said.data, '"')); /* hiredis quotes a byte there */
@@ -72,7 +72,7 @@ static void check_broken(
     assert_contains(said.data, words);
     assert_contains(said.data, more);
     assert_false(reader_feed(reader, "+OK\r\n", 5)); /* and stays so */
-    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_int_equal(reader_next(reader, (struct expected){0}, &reply), -1);
 }
 
 static void every_kind_is_read(void **state)
@@ -230,7 +230,7 @@ static void a_long_text_fits_exactly(void **state)
     none();
     assert_true(reader_feed(reader, text, half + 1));
     feed("\r\n");
-    assert_int_equal(reader_next(reader, &reply), -1);
+    assert_int_equal(reader_next(reader, (struct expected){0}, &reply), -1);
     assert_contains(reader_error(reader), "longer than any this library");
 }
 
@@ -342,7 +342,7 @@ static void nothing_waits_for_ever(void **state)
         }
         assert_true(fed > READER_BACKLOG - 16384);
         assert_contains(reader_error(reader), "more than 262144 bytes");
-        assert_int_equal(reader_next(reader, &reply), -1);
+        assert_int_equal(reader_next(reader, (struct expected){0}, &reply), -1);
         assert_false(reader_feed(reader, "x", 1));
     }
     /* Exactly as much as is allowed; what was taken does not count. */

@@ -84,7 +84,8 @@ static int read_all(struct reader *reader, size_t piece)
         size_t now = len - at < piece ? len - at : piece;
         if (!reader_feed(reader, replies + at, now))
             return -1;
-        while ((result = reader_next(reader, &reply)) == 1)
+        while (
+            (result = reader_next(reader, (struct expected){0}, &reply)) == 1)
             count++;
         if (result < 0)
             return -1;
@@ -126,7 +127,8 @@ static void a_long_reply_costs_little(void **state)
     snprintf(text, sizeof(text), "$30000\r\n%029999d", 0);
     unsigned before = calls;
     if (!reader_feed(reader, text, strlen(text)) ||
-        !reader_feed(reader, "0\r\n", 3) || reader_next(reader, &reply) != 1)
+        !reader_feed(reader, "0\r\n", 3) ||
+        reader_next(reader, (struct expected){0}, &reply) != 1)
         fail();
     unsigned grown = calls - before;
     for (int i = 0; i < 1000; i++)

@@ -98,7 +98,7 @@ static void the_failed_come_in_order(void **state)
     rig_push();
     rig_hang_up();
     rig_unlisten();
-    rig.s.ended = FAULT_UNREACHABLE; /* as server_ready found out */
+    rig.s.ended = FAULT_UNREACHABLE; /* as a read has found out */
     assert_ptr_equal(rig_turn(), &rig.request[0]);
     rig_submit(4);
     rig_push(); /* no connection */

@@ -12,7 +12,7 @@ static void nothing_to_say_no_connection(void **state)
     (void)state;
     struct pollfd fd;
     rig_push();
-    server_tick(&rig.s, rig.now);
+    assert_false(server_next(&rig.s, &rig.last, rig.now));
     assert_int_equal(rig.s.state, SERVER_DOWN);
     assert_false(rig_poll(&fd));
     assert_int_equal(server_deadline(&rig.s), NEVER);
@@ -135,7 +135,6 @@ static void a_refusal_outlives_the_connection(void **state)
             rig_hang_up();
         else
             rig.now += ms_to_ns(SERVER_STALE_MS);
-        server_tick(&rig.s, rig.now);
         assert_ptr_equal(rig_turn(), &rig.request[0]);
         rig_assert_fault(FAULT_DENIED, false, "WRONGPASS invalid");
     }
