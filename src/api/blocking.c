@@ -18,7 +18,7 @@
 static int final_result(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
-    if (!lock_grant_expired(lock))
+    if (!life_grant_expired(&lock->life, clock_now()))
         return lock->call.result;
     pthread_mutex_lock(&client->mutex);
     uint64_t now = clock_now();

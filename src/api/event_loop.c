@@ -134,7 +134,7 @@ static bool next_operation(struct nxl_client *client, nxl_event *event)
     if (!node)
         return false;
     struct nxl_lock *lock = list_entry(node, struct nxl_lock, call.node);
-    if (lock_grant_expired(lock))
+    if (life_grant_expired(&lock->life, clock_now()))
         lock_drop_expired(lock, clock_now());
     once_seen(lock);
     *event = (nxl_event){

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "net/spare.h"
+
 #define NOTE_WORDS 384
 
 bool operation_init(struct operation *op, const struct operation_type *type,
@@ -59,21 +61,16 @@ void operation_begin(struct operation *op, const char *name)
         op->notes[i].kind = NOTE_NONE;
 }
 
-bool operation_prepare(struct operation *op, unsigned server)
+bool operation_send(
+    struct operation *op, unsigned server, enum record_need need, uint64_t now)
 {
-    return request_prepare(&op->requests[server], op->verb.key);
-}
-
-void operation_unprepare(struct operation *op)
-{
-    for (unsigned i = 0; i < op->client->server_count; i++)
-        request_unprepare(&op->requests[i]);
-}
-
-void operation_send(struct operation *op, unsigned server, uint64_t now)
-{
+    struct request *r = &op->requests[server];
+    bool ready = need == RECORD_UNNEEDED || spare_reserve(r, op->verb.key);
+    if (!ready && need == RECORD_NEEDED)
+        return false;
     op->notes[server].kind = NOTE_ASKED;
-    server_submit(&op->requests[server], &op->verb, op->cache, now);
+    server_submit(r, &op->verb, op->cache, now);
+    return true;
 }
 
 void operation_note(

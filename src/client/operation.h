@@ -63,13 +63,16 @@ void operation_free(struct operation *op);
 /* A new operation begins: the notes on the last one are cleared. */
 void operation_begin(struct operation *op, const char *name);
 
-/* Reserves what a cleanup at server needs; false: no memory. Until it is given
- * back at all servers, no cleanup can fail for lack of memory. */
-bool operation_prepare(struct operation *op, unsigned server);
-void operation_unprepare(struct operation *op);
+/* A record for the cleanup of a request: see spare_reserve(). */
+enum record_need {
+    RECORD_UNNEEDED,
+    RECORD_WANTED, /* it is reserved if there is memory */
+    RECORD_NEEDED  /* the request must not be sent without */
+};
 
-/* Sends op->verb to server. */
-void operation_send(struct operation *op, unsigned server, uint64_t now);
+/* Sends op->verb to server. False: there is no memory for the record. */
+bool operation_send(
+    struct operation *op, unsigned server, enum record_need need, uint64_t now);
 
 /* Notes the outcome for a server, whether the server or the library decided
  * it. */

@@ -44,6 +44,22 @@ static bool token_is_unused(const struct acquire *a)
            (part == PART_NO || part == PART_FAULT);
 }
 
+/* The last moment at which another round may start: it must be able to end in
+ * time even if it takes twice as long as the slowest so far. */
+static uint64_t latest_retry(const struct acquire *a)
+{
+    uint64_t slack = deadline_after(a->longest_round, a->longest_round);
+    slack = earlier(later(slack, LAST_REQUEST_SLACK), a->terms.budget_ns);
+    return earlier(a->terms.wait_until, deadline_before(a->terms.end, slack));
+}
+
+static void plan_connecting(struct acquire *a)
+{
+    uint64_t grace = a->rounds > 1 ? 0 : CONNECT_GRACE;
+    a->connect_by =
+        later(latest_retry(a), deadline_after(a->round_started, grace));
+}
+
 static void begin_round(struct acquire *a)
 {
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
@@ -62,6 +78,11 @@ static void begin_round(struct acquire *a)
     a->round_fault = FAULT_NONE;
     a->expired = a->confirms = a->token_spoilt = false;
     a->said_until = NEVER;
+    a->may_line_up = false;
+    a->doubted = a->doubt || (a->terms.servers > 1 && a->rounds > 1);
+    a->want_left = a->rounds > 1 || (a->terms.wait_until > a->round_started &&
+                                        a->backoff.first_ns > SHORT_DELAY);
+    plan_connecting(a);
 }
 
 void acquire_start(
@@ -72,21 +93,6 @@ void acquire_start(
     for (unsigned i = 0; i < terms->servers; i++)
         terms->ballots[i] = (struct ballot){.part = PART_IDLE};
     begin_round(a);
-}
-
-/* The last moment at which another round may start: it must be able to end in
- * time even if it takes twice as long as the slowest so far. */
-static uint64_t latest_retry(const struct acquire *a)
-{
-    uint64_t slack = deadline_after(a->longest_round, a->longest_round);
-    slack = earlier(later(slack, LAST_REQUEST_SLACK), a->terms.budget_ns);
-    return earlier(a->terms.wait_until, deadline_before(a->terms.end, slack));
-}
-
-uint64_t acquire_connect_by(const struct acquire *a)
-{
-    uint64_t grace = a->rounds > 1 ? 0 : CONNECT_GRACE;
-    return later(latest_retry(a), deadline_after(a->round_started, grace));
 }
 
 struct witness acquire_witness(const struct acquire *a)
@@ -137,6 +143,7 @@ static void plan_retry(struct acquire *a, uint64_t limit)
     }
     a->retry_at = earlier(at, limit);
     a->phase = PHASE_WAITING;
+    a->may_line_up = a->terms.servers == 1 && a->was_busy && !a->line_fails;
 }
 
 /* All effects of a decided round have been taken. */
@@ -317,9 +324,14 @@ bool acquire_next(struct acquire *a, struct effect *effect)
         more = false;
     }
     effect->server = i;
-    if (!more && a->phase == PHASE_ENDING)
+    if (more)
+        return true;
+    if (a->phase == PHASE_ENDING)
         finish_asks(a);
-    return more;
+    effect->verdict = acquire_verdict(a);
+    effect->fault = a->fault;
+    effect->wake = acquire_wake(a);
+    return false;
 }
 
 void acquire_withdrawn(struct acquire *a, unsigned server)
@@ -382,7 +394,7 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
     a->expired = fence->verdict == VERDICT_NO; /* our own token is gone */
     a->fault = a->round_fault = fence->fault;
     a->permanent = fence->lasting;
-    a->unanswered = fence->silent;
+    a->unanswered = (unsigned char)fence->silent;
     if (!a->unanswered)
         a->longest_round = later(a->longest_round, a->now - a->round_started);
     finish_asks(a);
@@ -397,6 +409,8 @@ bool acquire_line_up(struct acquire *a)
     a->token_wanted = false;
     a->retry_at = NEVER;
     a->phase = PHASE_WAITING;
+    a->may_line_up = false;
+    plan_connecting(a);
     return unused;
 }
 
@@ -446,10 +460,4 @@ void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
     a->busy_until = busy_until;
     a->line_fails = fault != FAULT_NONE;
     begin_round(a);
-}
-
-bool acquire_wants_left(const struct acquire *a)
-{
-    bool waits = a->terms.wait_until > a->round_started;
-    return a->rounds > 1 || (waits && a->backoff.first_ns > SHORT_DELAY);
 }

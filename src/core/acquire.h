@@ -38,35 +38,50 @@ struct acquire {
     int64_t left_ms; /* last round: the shortest TTL that a holder had left */
     enum fault fault : 8; /* the worst fault of the last round that had one */
     enum verdict verdict : 8; /* decided, though effects may be left to take */
-
-    /* private */
-    enum phase phase : 8;
+    enum phase phase : 8;     /* private, as is the next one */
     enum fault round_fault : 8; /* the worst of this round */
     unsigned rounds;            /* started so far */
-    uint64_t now;               /* the latest time handed in */
+
+    /* What the requests of this round say: see struct verb. */
+    bool doubted : 1;   /* an earlier token of this call may be at a server */
+    bool want_left : 1; /* from the second round on; and in the first, if a
+                         * long delay would follow */
+    /* Could this call wait in line for the lock (line.h)? Yes while it waits
+     * for another round, if the last one was lost to a holder; but see
+     * acquire_poll(). The driver clears it once it has decided that. */
+    bool may_line_up : 1;
+
+    /* private */
+    bool token_spoilt : 1; /* a server that said "busy" has written it, or it
+                            * was granted by the line */
+    bool token_wanted : 1; /* EFFECT_TOKEN comes before the next EFFECT_SEND */
+    bool expired : 1;      /* the quorum came after the deadline; or the token
+                            * is gone (see acquire_again) */
+    bool was_busy : 1;     /* this round was lost to another holder */
+    bool doubt : 1; /* the token of an earlier round may still be at a quorum */
+    bool line_fails : 1;     /* the line could not be used */
+    bool confirms : 1;       /* this round asks with a token that the line has
+                              * granted */
+    bool recorded : 1;       /* the server has a record of the work */
+    unsigned char owed;      /* servers that said "busy", with .owed */
+    unsigned char permanent; /* servers with a fault that is not transient */
+    uint16_t contended;      /* rounds lost to other clients, several servers */
+    unsigned char unanswered; /* servers without an answer at the end of the
+                               * round */
+    /* The requests of this round: when to connect to a server that was down,
+     * whatever its reconnect delay, which is at the latest time of a retry. No
+     * other round follows, and a port that refuses answers at once, so the call
+     * still ends by wait_until. */
+    uint64_t connect_by;
+    uint64_t now; /* the latest time handed in */
     uint64_t round_started, round_end;
     /* ns: how long servers took in this round, without the time before they
      * were tried, and in the longest. Could another round end in time? */
     uint64_t round_took, longest_round;
-    uint64_t retry_at;       /* PHASE_WAITING: the next round starts */
-    uint64_t said_until;     /* this round: the earliest busy_until() */
-    uint64_t busy_until;     /* of the last round that was lost to a holder, if
-                              * no later one contradicts it; or 0 */
-    unsigned unanswered;     /* servers without an answer at the end of the
-                              * round */
-    unsigned char owed;      /* servers that said "busy", with .owed */
-    unsigned char permanent; /* servers with a fault that is not transient */
-    uint16_t contended;      /* rounds lost to other clients, several servers */
-    bool token_spoilt;       /* a server that said "busy" has written it, or it
-                              * was granted by the line */
-    bool token_wanted; /* EFFECT_TOKEN comes before the next EFFECT_SEND */
-    bool expired;      /* the quorum came after the deadline; or the token
-                        * is gone (see acquire_again) */
-    bool was_busy;     /* this round was lost to another holder */
-    bool doubt; /* the token of an earlier round may still be at a quorum */
-    bool line_fails; /* the line could not be used */
-    bool confirms; /* this round asks with a token that the line has granted */
-    bool recorded; /* the server has a record of the work */
+    uint64_t retry_at;   /* PHASE_WAITING: the next round starts */
+    uint64_t said_until; /* this round: the earliest busy_until() */
+    uint64_t busy_until; /* of the last round that was lost to a holder, if no
+                          * later one contradicts it; or 0 */
 };
 
 void acquire_start(
@@ -89,23 +104,9 @@ static inline uint64_t acquire_wake(const struct acquire *a)
     return a->phase == PHASE_WAITING ? a->retry_at : NEVER;
 }
 
-/* When to connect to a server that was down, whatever its reconnect delay: at
- * the latest time of a retry. No other round follows, and a port that refuses
- * answers at once, so the call still ends by wait_until. */
-uint64_t acquire_connect_by(const struct acquire *a);
-
 static inline enum verdict acquire_verdict(const struct acquire *a)
 {
     return a->phase == PHASE_OVER ? a->verdict : VERDICT_OPEN;
-}
-
-/* Could this call wait in line for the lock (line.h)? Yes while it waits for
- * another round, if the last one was lost to a holder; but see acquire_poll().
- */
-static inline bool acquire_may_line_up(const struct acquire *a)
-{
-    return a->phase == PHASE_WAITING && a->terms.servers == 1 && a->was_busy &&
-           !a->line_fails;
 }
 
 /* It waits in line from now on, and no round begins. Returns whether the
@@ -128,16 +129,5 @@ void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
 
 /* After a lost round: what is known of the lock. */
 struct witness acquire_witness(const struct acquire *a);
-
-/* May an earlier token of this call be at a server? (verb.doubted) */
-static inline bool acquire_doubts(const struct acquire *a)
-{
-    return a->doubt || (a->terms.servers > 1 && a->rounds > 1);
-}
-
-/* Should the next requests ask how long the holder has left (verb.want_left)?
- * From the second round on, and in the first one if a long delay would
- * follow. */
-bool acquire_wants_left(const struct acquire *a);
 
 #endif

@@ -22,10 +22,10 @@ static void begin_call(
     l->running = true;
     l->result = LIFE_OK;
     l->fault = FAULT_NONE;
+    l->fence = 0;
     l->was_over = l->min_hold = l->no_token = l->not_claimed = false;
     l->line_due = false;
     l->gap_ms = 0;
-    l->offered = 0;
     l->token_due = l->claimed = l->adopted = l->cancelled = false;
     l->not_after = not_after;
     l->stragglers = 0;
@@ -57,20 +57,19 @@ static void begin_asking(struct life *l, enum life_call call, uint64_t seed,
 }
 
 /* How long one server may take in one round of an acquire. */
-static uint64_t budget_of(const struct life *l, uint32_t ttl_ms)
+static uint64_t acquire_budget(const struct life *l)
 {
     const struct life_terms *t = &l->terms;
-    uint64_t usable = ms_to_ns(ttl_ms) - lease_drift_ns(ttl_ms, t->drift_ppm);
     if (t->servers == 1)
-        return earlier(t->timeout_ns, usable);
-    uint64_t share = ms_to_ns(ttl_ms) / BUDGET_PER_TTL;
+        return earlier(t->timeout_ns, l->usable_ns);
+    uint64_t share = ms_to_ns(t->ttl_ms) / BUDGET_PER_TTL;
     share = earlier(later(share, BUDGET_MIN), BUDGET_MAX);
     unsigned up = 0;
     for (unsigned i = 0; i < t->servers; i++)
         up += t->peers[i].link == PEER_UP;
     if (up < quorum_of(t->servers)) /* connecting takes longer */
         share = t->timeout_ns;
-    return earlier(earlier(share, usable / 2), t->timeout_ns);
+    return earlier(earlier(share, l->usable_ns / 2), t->timeout_ns);
 }
 
 static uint32_t acquire_ttl_ms(const struct life *l)
@@ -97,7 +96,7 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
         .ttl_ms = acquire_ttl_ms(l),
         .drift_ppm = t->drift_ppm,
         .timeout_ns = t->timeout_ns,
-        .budget_ns = budget_of(l, t->ttl_ms),
+        .budget_ns = acquire_budget(l),
         .wait_until = deadline_after(now, wait_ns),
         .end = deadline_after(now, later(wait_ns, t->timeout_ns)),
     };
@@ -143,9 +142,9 @@ bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
 #define GAP_SHARE 75
 #define GAP_MIN (100 * NS_PER_MS)
 #define GAP_MAX NS_PER_S
-static uint32_t gap_ms(const struct life *l, uint64_t now)
+static uint32_t gap_ms(const struct life *l, uint64_t held_ns)
 {
-    uint64_t share = lease_age(&l->lease, now) / GAP_SHARE;
+    uint64_t share = held_ns / GAP_SHARE;
     if (l->terms.servers > 1 || share < GAP_MIN)
         return 0;
     return (uint32_t)(earlier(share, GAP_MAX) / NS_PER_MS);
@@ -153,23 +152,21 @@ static uint32_t gap_ms(const struct life *l, uint64_t now)
 
 bool life_release(struct life *l, uint64_t seed, uint64_t now)
 {
-    uint64_t ours_until = lease_ours_until(&l->lease);
+    struct lease_rest rest = lease_rest(&l->lease, now);
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
-    uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
-    uint32_t gap = gap_ms(l, now);
-    if (now >= ours_until) {
+    if (now >= rest.ours_until) {
         life_end_keeping_key(l, now);
         return false;
     }
     if (guarded(GUARD_RELEASED))
         renewal_stop(l->renewal);
-    begin_call(l, CALL_RELEASE, seed, ours_until);
-    l->was_over = !lease_held(&l->lease, now);
+    begin_call(l, CALL_RELEASE, seed, rest.ours_until);
+    l->was_over = !rest.held;
     lease_end(&l->lease, now);
-    l->gap_ms = gap;
-    l->min_hold = rest_ms > 0;
+    l->gap_ms = gap_ms(l, rest.held_ns);
+    l->min_hold = rest.min_left_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
-        begin_vote(l, ROUND_EXTEND, rest_ms, end, now);
+        begin_vote(l, ROUND_EXTEND, rest.min_left_ms, end, now);
     else
         begin_vote(l, ROUND_RELEASE, l->terms.max_ttl_ms, end, now);
     return true;
@@ -178,22 +175,20 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
 bool life_tell(
     struct life *l, bool goes_on, bool own, uint64_t seed, uint64_t now)
 {
+    struct lease_rest rest = lease_rest(&l->lease, now);
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
-    /* The key under another token is left alone. */
-    uint64_t ours_until = own ? lease_ours_until(&l->lease) : LIMIT_PASSED;
-    uint32_t rest_ms = lease_min_left_ms(&l->lease, now);
-    uint32_t gap = gap_ms(l, now);
-    if (goes_on && !lease_held(&l->lease, now)) {
+    if (goes_on && !rest.held) {
         lease_lose(&l->lease, now);
         return false;
     }
-    begin_call(l, CALL_TELL, seed, ours_until);
+    /* The key under another token is left alone. */
+    begin_call(l, CALL_TELL, seed, own ? rest.ours_until : LIMIT_PASSED);
     if (!goes_on && own) {
         renewal_stop(l->renewal);
         lease_end(&l->lease, now);
-        l->gap_ms = gap;
+        l->gap_ms = gap_ms(l, rest.held_ns);
     }
-    begin_vote(l, ROUND_TELL, goes_on || !own ? 0 : rest_ms, end, now);
+    begin_vote(l, ROUND_TELL, goes_on || !own ? 0 : rest.min_left_ms, end, now);
     return true;
 }
 
@@ -247,30 +242,6 @@ void life_line_up(struct life *l, struct line *line,
         .messages = messages,
     };
     vote_line_up(&l->vote, line, &terms, l->seed, now);
-}
-
-void life_hinted(struct life *l, uint64_t now)
-{
-    if (l->running && life_in_line(l))
-        line_told_first(l->vote.line, now);
-}
-
-void life_prompted(struct life *l, uint64_t now)
-{
-    if (l->running && life_in_line(l))
-        line_told_unknown(l->vote.line, now);
-}
-
-void life_told(struct life *l, unsigned connection, uint64_t now)
-{
-    if (l->running && life_in_line(l))
-        line_told_granted(l->vote.line, connection, now);
-}
-
-void life_messages_changed(struct life *l, uint64_t now)
-{
-    if (l->running && life_in_line(l))
-        line_messages_changed(l->vote.line, now);
 }
 
 void life_cancel(struct life *l)

@@ -43,12 +43,8 @@ static inline bool life_in_line(const struct life *l)
  * are the driver's memory; line is all zero at first. */
 void life_line_up(struct life *l, struct line *line,
     const struct messages *messages, uint64_t now);
-/* While it waits in line: see line_told_first(), line_told_unknown(),
- * line_told_granted(), line_messages_changed(). */
-void life_hinted(struct life *l, uint64_t now);
-void life_prompted(struct life *l, uint64_t now);
-void life_told(struct life *l, unsigned connection, uint64_t now);
-void life_messages_changed(struct life *l, uint64_t now);
+/* What the driver hears meanwhile goes to that line: line_told_granted() and
+ * the functions after it. */
 
 /* Cancels the call that is running, if any. Its end is an event. */
 void life_cancel(struct life *l);

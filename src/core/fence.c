@@ -94,6 +94,9 @@ bool fence_next(struct fence *f, struct effect *effect)
     }
     if (f->phase == PHASE_ENDING)
         f->phase = PHASE_OVER;
+    effect->verdict = fence_verdict(f);
+    effect->fault = f->fault;
+    effect->wake = fence_wake(f);
     return false;
 }
 

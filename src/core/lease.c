@@ -89,7 +89,7 @@ void lease_extend(struct lease *lease, uint64_t deadline)
     set_deadline(lease, lease->promised);
 }
 
-uint64_t lease_age(const struct lease *lease, uint64_t now)
+static uint64_t lease_age(const struct lease *lease, uint64_t now)
 {
     return lease->granted_at ? elapsed(lease->granted_at, now) : 0;
 }
@@ -115,11 +115,6 @@ void lease_end(struct lease *lease, uint64_t now)
     set_deadline(lease, 0);
 }
 
-void lease_new_token(struct lease *lease)
-{
-    lease->promised = 0;
-}
-
 bool lease_extendable(const struct lease *lease, uint64_t now)
 {
     return lease_state(lease, now) == LEASE_HELD || !guarded(GUARD_LAPSED);
@@ -134,4 +129,14 @@ uint32_t lease_min_left_ms(const struct lease *lease, uint64_t now)
 {
     uint64_t left = deadline_left(lease->min_until, now);
     return (uint32_t)((left + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+struct lease_rest lease_rest(const struct lease *lease, uint64_t now)
+{
+    return (struct lease_rest){
+        .held = lease_held(lease, now),
+        .held_ns = lease_age(lease, now),
+        .ours_until = lease_ours_until(lease),
+        .min_left_ms = lease_min_left_ms(lease, now),
+    };
 }

@@ -43,11 +43,13 @@ enum lease_state {
 };
 
 struct lease {
-    /* NONE, HELD or LOST. A held lease expires with time: ask lease_state(). */
+    /* NONE, HELD or LOST. A held lease expires with time: ask lease_state(),
+     * unless it is only whether there is one. */
     enum lease_state stored;
     _Atomic uint64_t deadline; /* 0 unless held. Read without any mutex */
     /* The last deadline that was promised for the present token; 0: none was.
-     * It outlives a loss and a release. */
+     * It outlives a loss and a release. Whoever gives the lock another token
+     * sets it to 0. */
     uint64_t promised;
     uint64_t min_until;  /* the key stays until then (minimum hold) */
     uint64_t ends;       /* the lease is not extended beyond (maximum hold) */
@@ -56,8 +58,6 @@ struct lease {
 };
 
 enum lease_state lease_state(const struct lease *lease, uint64_t now);
-/* For how long it has been held; 0: it is not held. */
-uint64_t lease_age(const struct lease *lease, uint64_t now);
 /* state == LEASE_HELD. Needs no mutex, unlike all other functions here. */
 bool lease_held(const struct lease *lease, uint64_t now);
 
@@ -71,8 +71,6 @@ void lease_extend(struct lease *lease, uint64_t deadline);
 void lease_lose(struct lease *lease, uint64_t now);
 /* The handle is done with the lease: it was released or given up. */
 void lease_end(struct lease *lease, uint64_t now);
-/* The lock gets another token, for which no deadline has been promised. */
-void lease_new_token(struct lease *lease);
 
 /* May a lease in this state be extended? An expired one may not: a process
  * that was stopped must not revive a lease that others saw expire. */
@@ -87,5 +85,14 @@ uint64_t lease_ours_until(const struct lease *lease);
 
 /* What remains of the minimum hold, rounded up; 0: nothing. */
 uint32_t lease_min_left_ms(const struct lease *lease, uint64_t now);
+
+/* What a lease is that is about to be given up. */
+struct lease_rest {
+    bool held;
+    uint64_t held_ns;     /* for how long; 0: it is not, or the loss is known */
+    uint64_t ours_until;  /* lease_ours_until() */
+    uint32_t min_left_ms; /* lease_min_left_ms() */
+};
+struct lease_rest lease_rest(const struct lease *lease, uint64_t now);
 
 #endif

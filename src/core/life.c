@@ -12,13 +12,21 @@
  * answered. */
 #define STRAGGLERS_MAX (50 * NS_PER_MS)
 
+void life_set_terms(struct life *l, const struct life_terms *terms)
+{
+    l->terms = *terms;
+    l->usable_ns = ms_to_ns(terms->ttl_ms) -
+                   lease_drift_ns(terms->ttl_ms, terms->drift_ppm);
+}
+
 void life_init(struct life *l, const struct life_terms *terms,
     struct ballot *ballots, struct renewal *renewal)
 {
-    l->terms = *terms;
+    life_set_terms(l, terms);
     l->vote.ballots = ballots;
     l->renewal = renewal;
     l->lease.ends = NEVER;
+    l->wake = NEVER;
 }
 
 static unsigned bit(unsigned server)
@@ -71,9 +79,9 @@ static void finish(struct life *l, enum life_result result)
 /* The adoption has a quorum. Whatever would still delete the key of the token
  * is cancelled, but only once it is certain that this is possible at every
  * server: otherwise a token without a holder would stay until its TTL. */
-static bool claim_if_won(struct life *l, uint64_t now)
+static bool claim_if_won(struct life *l, enum verdict verdict, uint64_t now)
 {
-    if (!call_kinds[l->call].adopts || vote_verdict(&l->vote) != VERDICT_YES ||
+    if (!call_kinds[l->call].adopts || verdict != VERDICT_YES ||
         l->vote.round.deadline <= now || l->not_claimed || l->adopted)
         return false;
     if (l->claimed)
@@ -89,17 +97,16 @@ static bool claim_if_won(struct life *l, uint64_t now)
  * line. */
 static bool offer_line(struct life *l)
 {
-    const struct acquire *a = &l->vote.acquire;
     if (!call_kinds[l->call].acquires || l->vote.line || l->cancelled ||
-        l->offered == a->rounds || !acquire_may_line_up(a))
+        !l->vote.acquire.may_line_up)
         return false;
-    l->offered = a->rounds;
+    l->vote.acquire.may_line_up = false;
     l->line_due = true;
     return true;
 }
 
-/* True: there may be more to do. */
-static bool step_call(struct life *l, uint64_t now)
+/* All effects of the vote have been taken. True: there may be more to do. */
+static bool step_call(struct life *l, const struct effect *over, uint64_t now)
 {
     if (!l->running || l->stragglers)
         return false;
@@ -107,9 +114,10 @@ static bool step_call(struct life *l, uint64_t now)
         finish(l, LIFE_UNKNOWN);
         return true;
     }
-    switch (vote_step(&l->vote, now)) {
-    case VOTE_OPEN:
+    if (over->verdict == VERDICT_OPEN)
         return offer_line(l);
+    bool final = !l->vote.wanted;
+    switch (final ? VOTE_OVER : vote_step(&l->vote, over->verdict, now)) {
     case VOTE_GOES_ON:
         if (l->cancelled) /* while the call waited for late servers */
             vote_cancel(&l->vote);
@@ -122,8 +130,8 @@ static bool step_call(struct life *l, uint64_t now)
     case VOTE_OVER:
         break;
     }
-    if (!claim_if_won(l, now))
-        finish(l, life_settle(l, now));
+    if (!claim_if_won(l, over->verdict, now))
+        finish(l, life_settle(l, over, now));
     return true;
 }
 
@@ -155,18 +163,19 @@ static bool step_renewal(struct life *l, uint64_t now)
 /* Do the requests of the call ask for the lock? */
 static bool asks_for_lock(const struct life *l)
 {
-    return call_kinds[l->call].acquires && !vote_past_grant(&l->vote);
+    return call_kinds[l->call].acquires && !l->vote.past_grant;
 }
 
 /* May this server be skipped? Yes, if it cannot have the token. */
 static bool skips(const struct life *l, unsigned server)
 {
-    return (call_kinds[l->call].known_token || vote_past_grant(&l->vote)) &&
+    return (call_kinds[l->call].known_token || l->vote.past_grant) &&
            !(l->reached & bit(server));
 }
 
-/* After an acquire, that is a server that only began to connect during it. */
-static bool may_be_late(const struct life *l, unsigned server)
+/* Does the decided call still wait for this server, which has not answered?
+ * After an acquire, that is one that only began to connect during it. */
+static bool waits_for_straggler(const struct life *l, unsigned server)
 {
     const struct acquire *a = &l->vote.acquire;
     switch (call_kinds[l->call].stragglers) {
@@ -176,7 +185,7 @@ static bool may_be_late(const struct life *l, unsigned server)
         return l->vote.round.verdict == VERDICT_YES ||
                l->vote.round.verdict == VERDICT_NO;
     case STRAGGLERS_CONNECTING:
-        return !vote_past_grant(&l->vote) && a->verdict == VERDICT_YES &&
+        return !l->vote.past_grant && a->verdict == VERDICT_YES &&
                l->terms.servers > 1 &&
                l->terms.peers[server].link == PEER_CONNECTING &&
                l->terms.peers[server].since >= a->round_started;
@@ -184,7 +193,7 @@ static bool may_be_late(const struct life *l, unsigned server)
     return false;
 }
 
-static uint64_t late_until(const struct life *l, uint64_t now)
+static uint64_t stragglers_end(const struct life *l, uint64_t now)
 {
     const struct acquire *a = &l->vote.acquire;
     uint64_t until = deadline_after(now, STRAGGLERS_MAX);
@@ -207,15 +216,44 @@ static void note_send(struct life *l, unsigned server)
     l->answered &= ~bit(server);
 }
 
+/* What a request of the call says now. */
+static void set_call_verb(const struct life *l, struct verb *verb)
+{
+    const struct acquire *a = &l->vote.acquire;
+    const struct line *line = l->vote.line;
+    *verb = (struct verb){
+        .kind = l->min_hold ? VERB_CAP_TTL : call_kinds[l->call].verb,
+        .ttl_ms = l->request_ttl_ms,
+        .not_after = l->not_after,
+    };
+    if (l->vote.condition)
+        vote_complete(&l->vote, verb);
+    if (life_in_line(l)) {
+        verb->kind = line_joins(line) ? VERB_JOIN : VERB_STAY;
+        verb->doubted = line->doubt;
+        verb->ttl_ms = line_lease_ms(&line->terms);
+        verb->window = line_window(&line->terms);
+        verb->connect_by = a->connect_by;
+    } else if (verb_traits[verb->kind].may_grant) {
+        verb->doubted = a->doubted;
+        verb->want_left = verb_traits[verb->kind].tells_left && a->want_left;
+        verb->connect_by = a->connect_by;
+    } else if (verb_traits[verb->kind].hands_over) {
+        verb->gap_ms = l->gap_ms;
+        verb->has_followers = l->handed_over;
+    }
+}
+
 /* False: there is no action for the driver. */
 static bool call_action(struct life *l, const struct effect *effect,
     struct action *action, uint64_t now)
 {
-    *action = (struct action){.track = TRACK_CALL, .server = effect->server};
+    action->track = TRACK_CALL;
+    action->server = effect->server;
     switch (effect->kind) {
     case EFFECT_TOKEN:
         action->kind = ACTION_TOKEN;
-        lease_new_token(&l->lease);
+        l->lease.promised = 0;
         l->reached = 0; /* what the last call left is being cleaned up */
         break;
     case EFFECT_SEND:
@@ -225,16 +263,18 @@ static bool call_action(struct life *l, const struct effect *effect,
             vote_outcome(&l->vote, effect->server, &not_mine, now);
         }
         note_send(l, effect->server);
+        set_call_verb(l, &action->verb);
         break;
     case EFFECT_UNDO:
         action->kind =
             call_kinds[l->call].undone ? ACTION_UNDO : ACTION_ABANDON;
+        set_call_verb(l, &action->verb);
         break;
     case EFFECT_ABANDON:
         action->kind = ACTION_ABANDON;
-        if (may_be_late(l, effect->server)) {
+        if (waits_for_straggler(l, effect->server)) {
             l->stragglers_until =
-                l->stragglers ? l->stragglers_until : late_until(l, now);
+                l->stragglers ? l->stragglers_until : stragglers_end(l, now);
             l->stragglers |= bit(effect->server);
             return false;
         }
@@ -246,10 +286,17 @@ static bool call_action(struct life *l, const struct effect *effect,
 static void renewal_action(struct life *l, const struct effect *effect,
     struct action *action, uint64_t now)
 {
-    *action = (struct action){.track = TRACK_RENEWAL, .server = effect->server};
-    action->kind = effect->kind == EFFECT_SEND ? ACTION_SEND : ACTION_ABANDON;
-    if (effect->kind == EFFECT_SEND && l->renewal->state == RENEWAL_EXTENDING &&
-        !(l->reached & bit(effect->server))) {
+    bool extends = l->renewal->state == RENEWAL_EXTENDING;
+    action->track = TRACK_RENEWAL;
+    action->server = effect->server;
+    action->kind = ACTION_ABANDON;
+    if (effect->kind != EFFECT_SEND)
+        return;
+    action->kind = ACTION_SEND;
+    action->verb = (struct verb){.kind = extends ? VERB_EXTEND : VERB_INSPECT,
+        .ttl_ms = l->renewal->round.terms.ttl_ms,
+        .not_after = LIMIT_NONE};
+    if (extends && !(l->reached & bit(effect->server))) {
         action->kind = ACTION_SKIP;
         renewal_outcome(l->renewal, effect->server, &not_mine, now);
     }
@@ -261,7 +308,8 @@ static bool decided_action(struct life *l, struct action *action)
     if (!(l->to_abandon | l->to_undo | l->to_clean | l->to_claim | l->to_adopt |
             l->token_due | l->line_due))
         return false;
-    *action = (struct action){.track = TRACK_CALL};
+    action->track = TRACK_CALL;
+    action->server = 0;
     if (take(&l->to_abandon, &action->server))
         action->kind = ACTION_ABANDON;
     else if (take(&l->to_undo, &action->server))
@@ -278,29 +326,37 @@ static bool decided_action(struct life *l, struct action *action)
         l->line_due = false;
     if (action->kind == ACTION_TOKEN) {
         l->token_due = false;
-        lease_new_token(&l->lease);
+        l->lease.promised = 0;
     }
+    if (action->kind == ACTION_UNDO)
+        set_call_verb(l, &action->verb);
     return true;
+}
+
+static uint64_t call_wake(const struct life *l, const struct effect *over)
+{
+    if (!l->running)
+        return NEVER;
+    return l->stragglers ? l->stragglers_until : over->wake;
 }
 
 bool life_next(struct life *l, struct action *action, uint64_t now)
 {
-    struct effect effect;
-    for (;;) {
+    struct effect effect = {.wake = NEVER};
+    do {
         if (renewal_next(l->renewal, &effect)) {
             renewal_action(l, &effect, action, now);
             return true;
         }
         if (decided_action(l, action))
             return true;
-        if (l->running && !l->abandoned && vote_next(&l->vote, &effect)) {
+        while (l->running && !l->abandoned && vote_next(&l->vote, &effect)) {
             if (call_action(l, &effect, action, now))
                 return true;
-            continue;
         }
-        if (!step_call(l, now) && !step_renewal(l, now))
-            return false;
-    }
+    } while (step_call(l, &effect, now) || step_renewal(l, now));
+    l->wake = call_wake(l, &effect);
+    return false;
 }
 
 /* ---------------------------------------------------------- what comes back */
@@ -360,87 +416,4 @@ void life_tick(struct life *l, uint64_t now)
     if (l->running && !l->stragglers)
         vote_tick(&l->vote, now);
     renewal_tick(l->renewal, now);
-}
-
-uint64_t life_wake(const struct life *l, enum life_track track)
-{
-    if (track == TRACK_RENEWAL)
-        return renewal_wake(l->renewal);
-    if (!l->running)
-        return NEVER;
-    return l->stragglers ? l->stragglers_until : vote_wake(&l->vote);
-}
-
-/* ------------------------------------------------------------- what is sent */
-
-static enum verb_kind verb_of(const struct life *l)
-{
-    if (life_in_line(l))
-        return line_joins(l->vote.line) ? VERB_JOIN : VERB_STAY;
-    return vote_verb(
-        &l->vote, l->min_hold ? VERB_CAP_TTL : call_kinds[l->call].verb);
-}
-
-void life_verb(const struct life *l, enum life_track track, struct verb *verb)
-{
-    verb->want_left = verb->test_listener = verb->held = verb->doubted = false;
-    verb->has_followers = false;
-    verb->gap_ms = 0;
-    verb->client = (struct slice){NULL, 0};
-    verb->window = 0;
-    if (track == TRACK_RENEWAL) {
-        bool extends = l->renewal->state == RENEWAL_EXTENDING;
-        verb->kind = extends ? VERB_EXTEND : VERB_INSPECT;
-        verb->ttl_ms = l->renewal->round.terms.ttl_ms;
-        verb->not_after = LIMIT_NONE;
-        return;
-    }
-    verb->kind = verb_of(l);
-    const struct verb_traits *traits = &verb_traits[verb->kind];
-    verb->ttl_ms = l->request_ttl_ms;
-    verb->not_after = l->not_after;
-    if (traits->waits_in_line) {
-        verb->doubted = l->vote.line->doubt;
-        verb->ttl_ms = line_lease_ms(&l->vote.line->terms);
-        verb->window = line_window(&l->vote.line->terms);
-    } else if (traits->may_grant) {
-        verb->doubted = acquire_doubts(&l->vote.acquire);
-        verb->want_left =
-            traits->tells_left && acquire_wants_left(&l->vote.acquire);
-    } else if (traits->hands_over) {
-        verb->gap_ms = l->gap_ms;
-        verb->has_followers = l->handed_over;
-    }
-    vote_complete(&l->vote, verb);
-}
-
-uint64_t life_connect_by(const struct life *l)
-{
-    return asks_for_lock(l) ? acquire_connect_by(&l->vote.acquire) : NEVER;
-}
-
-/* ---------------------------------------------------------------- afterwards
- */
-
-bool life_grant_expired(const struct life *l, uint64_t now)
-{
-    return call_kinds[l->call].relies && l->result == LIFE_OK &&
-           !lease_held(&l->lease, now) && guarded(GUARD_RECHECK);
-}
-
-void life_drop_expired(struct life *l, uint64_t now)
-{
-    l->result = LIFE_LOST;
-    if (l->call == CALL_EXTEND)
-        lease_lose(&l->lease, now); /* the renewal will notice the loss */
-    else if (l->unseen)
-        life_end_removing_key(l, now);
-    else
-        life_end_keeping_key(l, now);
-}
-
-void life_seen(struct life *l)
-{
-    if (guarded(GUARD_SEEN))
-        l->unseen = false;
 }

@@ -8,7 +8,7 @@
  * In: a call, an outcome from a server, the time. After each of them the
  * driver takes actions (life_next until false) and carries them out, then
  * takes events (life_event until LIFE_NOTHING), and calls life_tick() when
- * life_wake() has come. Nothing is ever called back.
+ * the time of life.wake has come. Nothing is ever called back.
  *
  * Two tracks send requests independently of each other: the call that the
  * user made, and the renewal of a held lease.
@@ -31,6 +31,9 @@
 void life_init(struct life *l, const struct life_terms *terms,
     struct ballot *ballots, struct renewal *renewal);
 
+/* Other terms, from the next call on. */
+void life_set_terms(struct life *l, const struct life_terms *terms);
+
 /* ---------------------------------------------------------------- outcomes */
 
 void life_outcome(struct life *l, enum life_track track, unsigned server,
@@ -47,37 +50,5 @@ void life_tick(struct life *l, uint64_t now);
 
 bool life_next(struct life *l, struct action *action, uint64_t now);
 enum life_event life_event(struct life *l);
-uint64_t life_wake(const struct life *l, enum life_track track);
-
-/* Fills in what ACTION_SEND sends, except the key, the token (INSPECT: none;
- * BREAK: the value to remove), the counter, and the client of JOIN and STAY,
- * which are the driver's. */
-void life_verb(const struct life *l, enum life_track track, struct verb *verb);
-
-/* ACQUIRE: when to connect to a server that is down; see
- * acquire_connect_by(). */
-uint64_t life_connect_by(const struct life *l);
-
-/* Checks a finished call against a fresh reading of the clock. True: its grant
- * expired before the result was returned to the caller; then
- * life_drop_expired() makes the result LIFE_LOST. life_grant_expired() needs no
- * mutex. */
-bool life_grant_expired(const struct life *l, uint64_t now);
-void life_drop_expired(struct life *l, uint64_t now);
-
-/* BEGIN that was granted: its caller knows it from now on. */
-void life_seen(struct life *l);
-
-/* ACQUIRE, BEGIN that was granted: its fencing token; 0: none. */
-static inline uint64_t life_fence(const struct life *l)
-{
-    return vote_acquires(&l->vote) ? vote_fence(&l->vote) : 0;
-}
-
-/* ACQUIRE, BEGIN: rounds begun so far. */
-static inline unsigned life_rounds(const struct life *l)
-{
-    return vote_acquires(&l->vote) ? l->vote.acquire.rounds : 0;
-}
 
 #endif

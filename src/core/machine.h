@@ -6,7 +6,7 @@
  *   starts it, then until the verdict is not VERDICT_OPEN
  *   - takes effects (.._next until false) and carries them out,
  *   - hands in outcomes (.._outcome) as they come, with the time now,
- *   - calls .._tick when now >= .._wake.
+ *   - calls .._tick when now >= .wake.
  *
  * Each call may produce new effects. One lock on one server is a quorum of one.
  */
@@ -29,11 +29,6 @@ enum effect_kind {
     EFFECT_ABANDON /* stop waiting for server; a late answer does no harm */
 };
 
-struct effect {
-    enum effect_kind kind;
-    unsigned server;
-};
-
 enum verdict {
     VERDICT_OPEN, /* not decided yet, or effects are left to take */
     VERDICT_YES,
@@ -44,6 +39,18 @@ enum verdict {
     VERDICT_UNKNOWN,  /* it may or may not have been applied */
     VERDICT_FAULT,    /* nothing was applied; see .fault */
     VERDICT_CANCELLED
+};
+
+/* What .._next() says. */
+struct effect {
+    enum effect_kind kind;
+    unsigned server;
+    /* If it returned false, so there is no effect: */
+    enum verdict verdict;
+    enum fault fault; /* the worst; of some verdicts, see the machine */
+    uint64_t wake;    /* VERDICT_OPEN: when .._tick has to be called */
+    uint64_t number;  /* vote.h: VERDICT_YES of an acquire: its fencing token;
+                       * 0: none */
 };
 
 /* The state of a machine; zero when it has just been started. */

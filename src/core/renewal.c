@@ -18,7 +18,8 @@ static void start_round(struct renewal *r, enum round_kind kind,
         .drift_ppm = r->terms.drift_ppm,
         .end = end,
     };
-    round_init_backoff(&r->round, r->seed ^ now);
+    backoff_init(
+        &r->round.backoff, ROUND_AGAIN_FIRST, ROUND_AGAIN_MAX, r->seed ^ now);
     r->rounds++;
     round_start(&r->round, &terms, now);
 }

@@ -15,10 +15,6 @@
 #define MAX_TRIES 3
 #define MAX_TTL_MS UINT32_C(0x7fffffff)
 
-/* Delays before a server is asked again after its connection was lost. */
-#define AGAIN_FIRST (5 * NS_PER_MS)
-#define AGAIN_MAX (100 * NS_PER_MS)
-
 /* How the kinds of rounds differ; one row for each. */
 static const struct round_traits {
     bool may_change;  /* a request that failed may have been applied */
@@ -40,11 +36,6 @@ static const struct round_traits {
 static const struct round_traits *traits_of(const struct round *r)
 {
     return &traits[r->terms.kind];
-}
-
-void round_init_backoff(struct round *r, uint64_t seed)
-{
-    backoff_init(&r->backoff, AGAIN_FIRST, AGAIN_MAX, seed);
 }
 
 void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
@@ -256,6 +247,9 @@ bool round_next(struct round *r, struct effect *effect)
     }
     if (r->phase == PHASE_ENDING)
         finish_round(r);
+    effect->verdict = round_verdict(r);
+    effect->fault = r->fault;
+    effect->wake = round_wake(r);
     return false;
 }
 

@@ -46,9 +46,11 @@ struct round {
     enum phase phase;
 };
 
-/* Call it before round_start(). Sets the delays before a server is asked again;
- * seed is for their jitter. */
-void round_init_backoff(struct round *r, uint64_t seed);
+/* Delays before a server is asked again after its connection was lost: of
+ * round.backoff. */
+#define ROUND_AGAIN_FIRST (5 * NS_PER_MS)
+#define ROUND_AGAIN_MAX (100 * NS_PER_MS)
+
 void round_start(
     struct round *r, const struct round_terms *terms, uint64_t now);
 bool round_next(struct round *r, struct effect *effect);

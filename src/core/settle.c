@@ -43,7 +43,7 @@ static bool tell_may_be_lost(const struct life *l, uint64_t now)
 
 void life_end_lease(struct life *l, uint64_t now)
 {
-    if (lease_state(&l->lease, now) == LEASE_NONE && !tell_may_be_lost(l, now))
+    if (l->lease.stored == LEASE_NONE && !tell_may_be_lost(l, now))
         return;
     if (lease_min_left_ms(&l->lease, now) && !l->unseen)
         life_end_keeping_key(l, now);
@@ -108,10 +108,10 @@ static enum life_result result_no(struct life *l)
                                                      : LIFE_FAULT;
 }
 
-static enum life_result result_of(struct life *l)
+static enum life_result result_of(struct life *l, const struct effect *over)
 {
-    l->fault = vote_fault(&l->vote);
-    switch (vote_verdict(&l->vote)) {
+    l->fault = over->fault;
+    switch (over->verdict) {
     case VERDICT_OPEN:
         break;
     case VERDICT_YES:
@@ -162,9 +162,10 @@ static enum life_result settle_release(
                                                             : result;
 }
 
-enum life_result life_settle(struct life *l, uint64_t now)
+enum life_result life_settle(
+    struct life *l, const struct effect *over, uint64_t now)
 {
-    enum life_result result = result_of(l);
+    enum life_result result = result_of(l, over);
     if (l->call == CALL_EXTEND) {
         result = settle_extend(l, result, now);
     } else if (l->call == CALL_RELEASE) {
@@ -172,6 +173,7 @@ enum life_result life_settle(struct life *l, uint64_t now)
     } else if (call_kinds[l->call].acquires && result == LIFE_OK) {
         grant_lease(l, l->vote.acquire.deadline, l->terms.min_hold_ms, now);
         l->handed_over = l->vote.handed_over;
+        l->fence = over->number;
         if (l->call == CALL_BEGIN)
             l->unseen = true;
     } else if (l->call == CALL_TELL && result == LIFE_LOST) {
@@ -184,4 +186,29 @@ enum life_result life_settle(struct life *l, uint64_t now)
         l->handed_over = false;
     }
     return result;
+}
+
+/* ------------------------------------------------------------- afterwards */
+
+bool life_grant_expired(const struct life *l, uint64_t now)
+{
+    return call_kinds[l->call].relies && l->result == LIFE_OK &&
+           !lease_held(&l->lease, now) && guarded(GUARD_RECHECK);
+}
+
+void life_drop_expired(struct life *l, uint64_t now)
+{
+    l->result = LIFE_LOST;
+    if (l->call == CALL_EXTEND)
+        lease_lose(&l->lease, now); /* the renewal will notice the loss */
+    else if (l->unseen)
+        life_end_removing_key(l, now);
+    else
+        life_end_keeping_key(l, now);
+}
+
+void life_seen(struct life *l)
+{
+    if (guarded(GUARD_SEEN))
+        l->unseen = false;
 }

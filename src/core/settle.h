@@ -6,8 +6,19 @@
 #include "core/state.h"
 
 /* The vote of a call is over and all its effects have been taken: updates the
- * lease, and returns the result. */
-enum life_result life_settle(struct life *l, uint64_t now);
+ * lease, and returns the result. over: the end of these effects. */
+enum life_result life_settle(
+    struct life *l, const struct effect *over, uint64_t now);
+
+/* Checks a finished call against a fresh reading of the clock. True: its grant
+ * expired before the result was returned to the caller; then
+ * life_drop_expired() makes the result LIFE_LOST. life_grant_expired() needs no
+ * mutex. */
+bool life_grant_expired(const struct life *l, uint64_t now);
+void life_drop_expired(struct life *l, uint64_t now);
+
+/* BEGIN that was granted: its caller knows it from now on. */
+void life_seen(struct life *l);
 
 /* Ends a lease that was not released; or whose release, together with the
  * outcome of the work (TELL), may not have arrived. Its key is removed in the

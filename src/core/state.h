@@ -95,7 +95,7 @@ enum action_kind {
     /* ACQUIRE, BEGIN: make a fresh random token; if that fails, call
      * life_no_token(). ADOPT: make the adopted token the lock's own. */
     ACTION_TOKEN,
-    ACTION_SEND, /* life_verb() to server; then life_outcome() */
+    ACTION_SEND, /* .verb to server; then life_outcome() */
     /* The server is not asked, because the token cannot be there: it has been
      * counted as "not mine". */
     ACTION_SKIP,
@@ -125,6 +125,11 @@ struct action {
     enum action_kind kind;
     enum life_track track;
     unsigned server;
+    /* SEND; and UNDO, because the request may not have been sent: what it
+     * says, except for the key, the token (INSPECT: none; BREAK: the value to
+     * remove), the counter, the client of JOIN and STAY, and what belongs to a
+     * record. These are the driver's. */
+    struct verb verb;
 };
 
 enum life_event {
@@ -143,39 +148,43 @@ struct life {
     struct renewal *renewal; /* NULL: no lease is renewed */
     enum life_call call : 8; /* the present one, or the last one */
     enum life_result result : 8;
-    bool clean_begun;          /* ACTION_CLEAN */
-    unsigned char event_count; /* private: of events */
-    enum fault fault;          /* result FAULT, UNKNOWN */
-    uint64_t clean_until;      /* ACTION_CLEAN; NEVER: no limit */
-    uint64_t left_ms;          /* LIFE_RENEWED */
-
+    enum fault fault : 8;      /* result FAULT, UNKNOWN */
     enum once_found found : 8; /* BEGIN, LOOK, FORGET */
     /* BEGIN: it was granted, but its caller does not know it yet. So nobody
      * relies on the lease, or can have adopted the token, and nothing was done.
      * Read without any mutex */
     _Atomic bool unseen;
+    unsigned char event_count; /* private: of events */
+    bool clean_begun : 1;      /* ACTION_CLEAN */
+    bool running : 1;          /* private, as are the next ones */
+    bool was_over : 1;  /* RELEASE: the lease had expired when it began */
+    bool min_hold : 1;  /* RELEASE: the key stays for the minimum hold */
+    bool abandoned : 1; /* RELEASE: the handle is freed, it goes on */
+    bool cancelled : 1;
+    bool handed_over : 1; /* the lease began with a hand-over */
+    bool line_due : 1;    /* ACTION_LINE is to be taken */
+    bool token_due : 1;   /* ADOPT: ACTION_TOKEN comes first */
+    bool claimed : 1;     /* ADOPT: ACTION_CLAIM has been asked for */
+    bool adopted : 1;     /* ADOPT: ACTION_ADOPT has been asked for */
+    bool no_token : 1, not_claimed : 1;
+    uint64_t clean_until; /* ACTION_CLEAN; NEVER: no limit */
+    uint64_t left_ms;     /* LIFE_RENEWED */
+    uint64_t fence; /* ACQUIRE, BEGIN that was granted: the fencing token; 0:
+                     * none */
+    /* When life_tick() has to be called for the call, as life_next() left it.
+     * For the renewal: renewal_wake(). */
+    uint64_t wake;
 
     /* private */
-    bool running;
-    bool was_over;  /* RELEASE: the lease had expired when it began */
-    bool min_hold;  /* RELEASE: the key stays for the minimum hold */
-    bool abandoned; /* RELEASE: the handle is freed, it goes on */
-    bool cancelled;
-    bool handed_over; /* the lease began with a hand-over */
-    bool line_due;    /* ACTION_LINE is to be taken */
-    bool token_due;   /* ADOPT: ACTION_TOKEN comes first */
-    bool claimed;     /* ADOPT: ACTION_CLAIM has been asked for */
-    bool adopted;     /* ADOPT: ACTION_ADOPT has been asked for */
-    bool no_token, not_claimed;
-    uint32_t gap_ms;         /* RELEASE, TELL: see verb.h */
-    uint32_t request_ttl_ms; /* the TTL to ask for */
-    unsigned offered;        /* the round after which ACTION_LINE was */
+    uint64_t usable_ns; /* what the drift leaves of terms.ttl_ms */
     uint64_t not_after;
     uint64_t seed;
+    uint64_t stragglers_until;
+    uint32_t gap_ms;              /* RELEASE, TELL: see verb.h */
+    uint32_t request_ttl_ms;      /* the TTL to ask for */
     unsigned reached;             /* servers where the token may be, by bits */
     unsigned requested, answered; /* of the present round of an acquire */
     unsigned stragglers; /* servers still waited for after the verdict */
-    uint64_t stragglers_until;
     unsigned to_undo, to_abandon, to_clean, to_claim, to_adopt;
     unsigned char events[LIFE_EVENTS]; /* enum life_event */
 };

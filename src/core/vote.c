@@ -17,7 +17,7 @@ void vote_acquire(struct vote *v, const struct acquire_terms *terms,
     v->machine = VOTE_ACQUIRE;
     v->condition = CONDITION_NONE;
     v->wanted = (unsigned char)wanted;
-    v->by_line = v->lined_up = v->handed_over = false;
+    v->by_line = v->lined_up = v->handed_over = v->past_grant = false;
     v->line = NULL;
     backoff_init(&v->acquire.backoff, retry_first_ns, retry_max_ns, seed);
     acquire_start(&v->acquire, terms, now);
@@ -29,8 +29,9 @@ void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     v->machine = VOTE_ROUND;
     v->condition = CONDITION_NONE;
     v->wanted = 0;
+    v->past_grant = false;
     v->line = NULL;
-    round_init_backoff(&v->round, seed);
+    backoff_init(&v->round.backoff, ROUND_AGAIN_FIRST, ROUND_AGAIN_MAX, seed);
     round_start(&v->round, terms, now);
 }
 
@@ -84,6 +85,7 @@ static void fence_begin(struct vote *v, uint64_t now)
             deadline_after(now, a->terms.budget_ns)),
     };
     v->machine = VOTE_FENCE;
+    v->past_grant = true;
     fence_start(&v->fence, &terms);
 }
 
@@ -131,11 +133,8 @@ static bool next_condition(struct vote *v, uint64_t now)
     return false;
 }
 
-enum vote_step vote_step(struct vote *v, uint64_t now)
+enum vote_step vote_step(struct vote *v, enum verdict verdict, uint64_t now)
 {
-    enum verdict verdict = vote_verdict(v);
-    if (verdict == VERDICT_OPEN)
-        return VOTE_OPEN;
     if (verdict == VERDICT_YES)
         return next_condition(v, now) ? VOTE_GOES_ON : VOTE_OVER;
     return conditions[v->condition].again ? VOTE_UNDO : VOTE_OVER;
@@ -146,18 +145,14 @@ void vote_again(struct vote *v, uint64_t now)
     void (*again)(struct vote *, uint64_t) = conditions[v->condition].again;
     v->machine = VOTE_ACQUIRE;
     v->condition = CONDITION_NONE;
+    v->past_grant = false;
     again(v, now);
-}
-
-enum verb_kind vote_verb(const struct vote *v, enum verb_kind own)
-{
-    return v->condition ? conditions[v->condition].verb : own;
 }
 
 void vote_complete(const struct vote *v, struct verb *verb)
 {
-    if (v->condition)
-        conditions[v->condition].complete(v, verb);
+    verb->kind = conditions[v->condition].verb;
+    conditions[v->condition].complete(v, verb);
 }
 
 /* ------------------------------------------------------------------ in line */
@@ -205,11 +200,33 @@ static void end_line_wait(struct vote *v)
 
 static bool acquire_effect(struct vote *v, struct effect *effect)
 {
-    if (!acquire_next(&v->acquire, effect))
-        return false;
-    if (effect->kind == EFFECT_TOKEN)
-        forget_conditions(v);
-    return true;
+    if (acquire_next(&v->acquire, effect)) {
+        if (effect->kind == EFFECT_TOKEN)
+            forget_conditions(v);
+        return true;
+    }
+    effect->number = fence_ballots(v)[0].number; /* as BEGIN has drawn it */
+    return false;
+}
+
+static bool fence_effect(struct vote *v, struct effect *effect)
+{
+    if (fence_next(&v->fence, effect))
+        return true;
+    effect->number = v->fence.number;
+    return false;
+}
+
+static bool line_effect(struct vote *v, struct effect *effect)
+{
+    if (line_next(v->line, effect))
+        return true;
+    end_line_wait(v);
+    if (!v->line)
+        return acquire_effect(v, effect);
+    effect->verdict = VERDICT_OPEN;
+    effect->wake = line_wake(v->line);
+    return false;
 }
 
 bool vote_next(struct vote *v, struct effect *effect)
@@ -218,12 +235,9 @@ bool vote_next(struct vote *v, struct effect *effect)
     case VOTE_ROUND:
         return round_next(&v->round, effect);
     case VOTE_FENCE:
-        return fence_next(&v->fence, effect);
+        return fence_effect(v, effect);
     case VOTE_LINE:
-        if (line_next(v->line, effect))
-            return true;
-        end_line_wait(v);
-        return !v->line && acquire_effect(v, effect);
+        return line_effect(v, effect);
     case VOTE_ACQUIRE:
         break;
     }
@@ -303,41 +317,4 @@ void vote_cancel(struct vote *v)
         round_cancel(&v->round);
         break;
     }
-}
-
-uint64_t vote_wake(const struct vote *v)
-{
-    switch (v->machine) {
-    case VOTE_ACQUIRE:
-        break;
-    case VOTE_LINE:
-        return line_wake(v->line);
-    case VOTE_FENCE:
-        return fence_wake(&v->fence);
-    case VOTE_ROUND:
-        return round_wake(&v->round);
-    }
-    return acquire_wake(&v->acquire);
-}
-
-enum verdict vote_verdict(const struct vote *v)
-{
-    if (v->machine == VOTE_FENCE)
-        return fence_verdict(&v->fence);
-    return vote_acquires(v) ? acquire_verdict(&v->acquire)
-                            : round_verdict(&v->round);
-}
-
-/* Without the condition, the grant itself has drawn it, or none. */
-uint64_t vote_fence(const struct vote *v)
-{
-    return v->condition == CONDITION_FENCE ? v->fence.number
-                                           : fence_ballots(v)[0].number;
-}
-
-enum fault vote_fault(const struct vote *v)
-{
-    if (v->machine == VOTE_FENCE)
-        return v->fence.fault;
-    return vote_acquires(v) ? v->acquire.fault : v->round.fault;
 }

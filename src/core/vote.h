@@ -38,7 +38,10 @@ struct vote {
     bool by_line;         /* JOIN or STAY has granted the token */
     bool lined_up;        /* it waits in line, or has */
     bool handed_over;     /* granted after a wait in line */
-    struct line *line;    /* VOTE_LINE; else NULL */
+    /* The lock is granted, and a condition asks by a verb that cannot grant it.
+     * Such requests say nothing about where the token is. */
+    bool past_grant;
+    struct line *line; /* VOTE_LINE; else NULL */
     union {
         struct acquire acquire;
         struct round round;
@@ -55,50 +58,32 @@ void vote_acquire(struct vote *v, const struct acquire_terms *terms,
 void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     uint64_t now);
 
-/* ACQUIRE that has just begun, or for which acquire_may_line_up(): waits in
+/* ACQUIRE that has just begun, or for which acquire.may_line_up: waits in
  * line from now on. line is the driver's memory, and outlives the call. */
 void vote_line_up(struct vote *v, struct line *line,
     const struct line_terms *terms, uint64_t seed, uint64_t now);
 
-/* As in machine.h. */
+/* As in machine.h. A verdict may not be final: see vote_step(). */
 bool vote_next(struct vote *v, struct effect *effect);
 void vote_outcome(struct vote *v, unsigned server,
     const struct outcome *outcome, uint64_t now);
 void vote_withdrawn(struct vote *v, unsigned server);
 void vote_tick(struct vote *v, uint64_t now);
 void vote_cancel(struct vote *v);
-uint64_t vote_wake(const struct vote *v);
-enum verdict vote_verdict(const struct vote *v);
-/* ACQUIRE with VERDICT_YES: its fencing token; 0: none. */
-uint64_t vote_fence(const struct vote *v);
-enum fault vote_fault(const struct vote *v);
 
-/* What the verdict calls for, once all effects have been taken. */
+/* What a verdict calls for that vote_next() has given. If no condition is
+ * wanted, it is final. */
 enum vote_step {
-    VOTE_OPEN,    /* no verdict yet */
     VOTE_GOES_ON, /* a condition comes next: take effects again */
     VOTE_UNDO,    /* it is not met: undo the grant, then vote_again() */
-    VOTE_OVER     /* vote_verdict() is final */
+    VOTE_OVER     /* the verdict is final */
 };
-enum vote_step vote_step(struct vote *v, uint64_t now);
+enum vote_step vote_step(struct vote *v, enum verdict verdict, uint64_t now);
 void vote_again(struct vote *v, uint64_t now);
 
-/* The verb that the requests send: that of the condition, or else own. And what
- * it says besides, for the condition. Not of VOTE_LINE. */
-enum verb_kind vote_verb(const struct vote *v, enum verb_kind own);
+/* While a condition is worked off: completes the verb of its requests, with its
+ * kind. */
 void vote_complete(const struct vote *v, struct verb *verb);
-
-static inline bool vote_acquires(const struct vote *v)
-{
-    return v->machine != VOTE_ROUND;
-}
-
-/* Is the lock granted, and does a condition ask by a verb that cannot grant
- * it? Such requests say nothing about where the token is. */
-static inline bool vote_past_grant(const struct vote *v)
-{
-    return v->machine == VOTE_FENCE;
-}
 
 /* Does the key hold the token already, although the requests may grant it? */
 static inline bool vote_confirms(const struct vote *v)

@@ -8,6 +8,7 @@
 #include "lock/once.h"
 #include "lock/trace.h"
 #include "lock/waiting.h"
+#include "net/spare.h"
 #include "wire/value.h"
 
 /* What counts as a server's answer if there was no memory to ask it. */
@@ -55,7 +56,7 @@ static void note(struct nxl_lock *lock, enum life_track track, unsigned server,
     const struct outcome *outcome)
 {
     struct operation *op = operation_of(lock, track);
-    bool past = track == TRACK_CALL && vote_past_grant(&lock->life.vote);
+    bool past = track == TRACK_CALL && lock->life.vote.past_grant;
     if (!past || outcome->kind == OUTCOME_FAULT ||
         op->notes[server].kind == NOTE_ASKED)
         operation_note(op, server, outcome);
@@ -88,7 +89,8 @@ void action_outcome(struct nxl_lock *lock, enum life_track track,
     life_outcome(&lock->life, track, server, outcome, now);
 }
 
-struct slice action_token(
+/* The token of a request of that kind. */
+static struct slice token_of(
     const struct nxl_lock *lock, enum life_track track, enum verb_kind kind)
 {
     static const struct slice none = {NULL, 0};
@@ -107,20 +109,32 @@ struct slice action_token(
     return lock_token(lock);
 }
 
-/* Reserves a record for the cleanup that this request may need. False: there
- * is no memory, and the lock must not be held without. A release without a
- * record leaves the key to its TTL, at worst. */
-static bool reserve(
-    struct nxl_lock *lock, enum life_track track, unsigned server)
+/* Makes the verb of a request, of what the state machine says and what only
+ * this lock knows. */
+static void make_verb(struct nxl_lock *lock, const struct action *action)
 {
-    struct operation *op = operation_of(lock, track);
-    const struct verb_traits *verb = &verb_traits[op->verb.kind];
+    struct verb *verb = &operation_of(lock, action->track)->verb;
+    *verb = action->verb;
+    verb->key = lock->name.key;
+    verb->counter = lock->name.counter;
+    verb->token = token_of(lock, action->track, verb->kind);
+    if (verb_traits[verb->kind].waits_in_line)
+        waiting_complete(lock, verb);
+    if (verb_traits[verb->kind].uses_record)
+        once_complete(lock, verb);
+}
+
+/* Does this request need a record for a cleanup? Without one the lock must not
+ * be held, but a release leaves the key to its TTL, at worst. */
+static enum record_need record_need(
+    const struct nxl_lock *lock, enum life_track track, enum verb_kind kind)
+{
+    const struct verb_traits *verb = &verb_traits[kind];
     const struct call_kind *call = &call_kinds[lock->life.call];
     if (verb->may_grant || (track == TRACK_CALL && call->adopts))
-        return operation_prepare(op, server);
-    if (verb->residue != RESIDUE_NONE && call->undone)
-        (void)operation_prepare(op, server);
-    return true;
+        return RECORD_NEEDED;
+    return verb->residue != RESIDUE_NONE && call->undone ? RECORD_WANTED
+                                                         : RECORD_UNNEEDED;
 }
 
 /* Is the outcome known without a request? */
@@ -138,17 +152,15 @@ static bool is_known(struct nxl_lock *lock, enum life_track track,
             (struct outcome){.kind = OUTCOME_MINE, .left_ms = LEFT_UNKNOWN};
         return true;
     }
-    if (reserve(lock, track, server))
-        return false;
-    *outcome = out_of_memory;
-    return true;
+    return false;
 }
 
+/* A call goes on, perhaps with another round of an acquire. */
 static void trace_round(struct nxl_lock *lock, uint64_t now)
 {
-    lock->operation.round = life_rounds(&lock->life);
-    if (!lock_acquires(lock) || vote_past_grant(&lock->life.vote) ||
-        lock->attempts >= lock->operation.round)
+    const struct vote *vote = &lock->life.vote;
+    lock->operation.round = lock_acquires(lock) ? vote->acquire.rounds : 0;
+    if (vote->past_grant || lock->attempts >= lock->operation.round)
         return;
     lock->attempts++;
     trace_attempt(lock, now);
@@ -169,27 +181,21 @@ static void begin_renewal(struct nxl_lock *lock)
 }
 
 static void send_to(
-    struct nxl_lock *lock, enum life_track track, unsigned server, uint64_t now)
+    struct nxl_lock *lock, const struct action *action, uint64_t now)
 {
+    enum life_track track = action->track;
+    unsigned server = action->server;
     struct operation *op = operation_of(lock, track);
     struct outcome outcome;
     struct text words;
     if (track == TRACK_CALL)
         trace_round(lock, now);
-    life_verb(&lock->life, track, &op->verb);
-    op->verb.token = action_token(lock, track, op->verb.kind);
-    if (is_known(lock, track, server, &outcome, &words, now)) {
+    make_verb(lock, action);
+    if (is_known(lock, track, server, &outcome, &words, now))
         action_outcome(lock, track, server, &outcome, now);
-        return;
-    }
-    if (op->verb.window > 0)
-        waiting_complete(lock, &op->verb);
-    if (track == TRACK_CALL)
-        once_complete(lock, &op->verb);
-    operation_send(op, server, now);
-    if (verb_may_grant(op->verb.kind))
-        server_connect_by(
-            op->requests[server].server, life_connect_by(&lock->life));
+    else if (!operation_send(
+                 op, server, record_need(lock, track, op->verb.kind), now))
+        action_outcome(lock, track, server, &out_of_memory, now);
 }
 
 /* Removes the key in the background. */
@@ -197,7 +203,7 @@ static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
 {
     struct request *r = &lock->operation.requests[server];
     /* If there is no memory for that, it expires. */
-    (void)operation_prepare(&lock->operation, server);
+    (void)spare_reserve(r, lock->name.key);
     if (lock->life.clean_begun)
         server_unbegin(r, lock_token(lock), lock->client->max_ttl_ms, now);
     else
@@ -232,12 +238,15 @@ void action_carry_out(
         take_token(lock);
         break;
     case ACTION_SEND:
-        send_to(lock, action->track, server, now);
+        send_to(lock, action, now);
         break;
     case ACTION_SKIP:
         note(lock, action->track, server, &not_mine);
         break;
     case ACTION_UNDO:
+        if (op->notes[server].kind == NOTE_NONE) /* this call has not sent it */
+            make_verb(lock, action);
+        /* fall through */
     case ACTION_ABANDON:
         unanswered_leave(op, server);
         if (operation_abandon(op, server, undo, now))

@@ -20,10 +20,6 @@ void action_carry_out(
 void action_outcome(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now);
 
-/* The token of a request of that kind. */
-struct slice action_token(
-    const struct nxl_lock *lock, enum life_track track, enum verb_kind kind);
-
 static inline struct operation *operation_of(
     struct nxl_lock *lock, enum life_track track)
 {

@@ -69,8 +69,7 @@ static int invalid_state(struct nxl_lock *lock, const struct call_type *type,
         return message_invalid(call_message(lock),
             "an operation on this lock is in progress, or its event has "
             "not been fetched with nxl_client_next_event()");
-    if (type->lease == LEASE_WANTED &&
-        lease_state(&lock->life.lease, now) == LEASE_NONE)
+    if (type->lease == LEASE_WANTED && lock->life.lease.stored == LEASE_NONE)
         return message_invalid(
             call_message(lock), "this lock is not held; acquire it first");
     if (type->lease == LEASE_UNWANTED && lease_held(&lock->life.lease, now))
@@ -89,6 +88,7 @@ int call_start(struct nxl_lock *lock, const struct call_type *type,
     rc = type->start(lock, args, now);
     if (rc == NXL_PENDING)
         lock_begin(lock, type->kind, type->request, now);
-    lock_run(lock, now);
+    else
+        lock_run(lock, now);
     return rc;
 }

@@ -11,6 +11,7 @@
 #include "lock/trace.h"
 #include "lock/waiting.h"
 #include "lock/warning.h"
+#include "net/spare.h"
 
 uint64_t lock_seed(const struct nxl_lock *lock, uint64_t now)
 {
@@ -32,7 +33,7 @@ static void compose(struct nxl_lock *lock, int result)
         .result = result,
         .fault = life->fault,
         .left_ms = acquires ? life->vote.acquire.left_ms : LEFT_UNKNOWN,
-        .waited = !acquires || vote_past_grant(&life->vote) ||
+        .waited = !acquires || life->vote.past_grant ||
                   life->vote.acquire.unanswered > 0,
     };
     if (!once_compose(lock, result, &message))
@@ -49,7 +50,7 @@ static void call_is_over(struct nxl_lock *lock, uint64_t now)
     once_over(lock, result);
     if (result == NXL_OK &&
         (lock_acquires(lock) || lock->kind == NXL_OP_ADOPT)) {
-        atomic_store(&lock->fence, life_fence(&lock->life));
+        atomic_store(&lock->fence, lock->life.fence);
         loss_forget(lock);
     }
     if (result == NXL_OK && lock_acquires(lock))
@@ -81,10 +82,14 @@ void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
     lock->attempts = 0;
     operation_begin(&lock->operation, request);
     lock->operation.cache = kind == NXL_OP_BREAK ? NULL : &lock->name.cache;
-    /* Also needed for a request that is undone before it was sent. */
-    struct verb *verb = &lock->operation.verb;
-    life_verb(&lock->life, TRACK_CALL, verb);
-    verb->token = action_token(lock, TRACK_CALL, verb->kind);
+    lock_run(lock, now);
+}
+
+/* No cleanup can become necessary before the next acquire. */
+static void give_records_back(struct nxl_lock *lock)
+{
+    for (unsigned i = 0; i < lock->client->server_count; i++)
+        spare_give_back(&lock->operation.requests[i]);
 }
 
 void lock_run(struct nxl_lock *lock, uint64_t now)
@@ -98,16 +103,15 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     if (lock->name.waiting)
         waiting_settle(lock, now);
     if (lock->renewing)
-        loss_ended(lock, now);
+        loss_ended(lock);
     take_events(lock, now);
     if (life->lease.held_ns)
         stats_held(client, life->lease.held_ns);
     life->lease.held_ns = 0;
     if (lock->call.running)
-        timer_set(&client->timers, &lock->operation.timer,
-            life_wake(life, TRACK_CALL));
-    else if (lease_state(&life->lease, now) == LEASE_NONE)
-        operation_unprepare(&lock->operation);
+        timer_set(&client->timers, &lock->operation.timer, life->wake);
+    else if (life->lease.stored == LEASE_NONE)
+        give_records_back(lock);
     if (lock->renewing)
         loss_settle(lock, now);
 }
@@ -163,11 +167,6 @@ void lock_end(struct nxl_lock *lock, uint64_t now)
     life_end_lease(&lock->life, now);
     renewal_stop(lock->life.renewal);
     lock_run(lock, now);
-}
-
-bool lock_grant_expired(const struct nxl_lock *lock)
-{
-    return life_grant_expired(&lock->life, clock_now());
 }
 
 void lock_drop_expired(struct nxl_lock *lock, uint64_t now)

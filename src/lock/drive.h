@@ -16,12 +16,12 @@
 /* The types of a lock's two operations: its call, and its renewal. */
 extern const struct operation_type lock_call_type, lock_renewal_type;
 
-/* Call it when a call on lock->life has begun. request: the name of its
- * requests in messages. */
+/* Call it when a call on lock->life has begun: goes on as lock_run(). request:
+ * the name of its requests in messages. */
 void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
     const char *request, uint64_t now);
 
-/* Call it after every change to lock->life: carries out actions, reports
+/* Call it after every other change to lock->life: carries out actions, reports
  * events. */
 void lock_run(struct nxl_lock *lock, uint64_t now);
 
@@ -31,10 +31,8 @@ uint64_t lock_seed(const struct nxl_lock *lock, uint64_t now);
 /* The handle is freed: its key is removed if possible. */
 void lock_end(struct nxl_lock *lock, uint64_t now);
 
-/* Checks the grant of a finished call against a fresh reading of the clock.
- * True: it has expired; then call lock_drop_expired(). Unlike the others here,
- * lock_grant_expired() needs no mutex. */
-bool lock_grant_expired(const struct nxl_lock *lock);
+/* The grant of a finished call had expired before its caller had the result:
+ * see life_grant_expired(). */
 void lock_drop_expired(struct nxl_lock *lock, uint64_t now);
 
 /* nxl_client_interrupt() was called: ends all acquires. */

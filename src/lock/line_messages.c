@@ -34,13 +34,14 @@ static struct nxl_lock *find(struct channel *channel, struct slice token)
 
 /* Reports an event to all that wait in line by the channel. */
 static void report_to_all(struct channel *channel,
-    void (*report)(struct life *life, uint64_t now), uint64_t now)
+    void (*report)(struct line *line, uint64_t now), uint64_t now)
 {
     struct list *node = channel->waiting.next, *next;
     for (; node != &channel->waiting; node = next) {
         struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
         next = node->next;
-        report(&lock->life, now);
+        if (life_in_line(&lock->life))
+            report(lock->life.vote.line, now);
         lock_run(lock, now);
     }
 }
@@ -60,25 +61,26 @@ static void take_message(
     struct slice token = {payload.data + hint, payload.len - hint};
     struct nxl_lock *lock = find(channel, token);
     if (!token_valid(token)) {
-        report_to_all(channel, life_prompted, now);
+        report_to_all(channel, line_told_unknown, now);
         return;
     }
     /* Without a lock, it is a token that was given up: its cleanup is under
      * way. Or one that was granted: another process may have adopted it. */
-    if (!lock)
+    if (!lock || !life_in_line(&lock->life))
         return;
+    struct line *line = lock->life.vote.line;
     if (hint)
-        life_hinted(&lock->life, now);
+        line_told_first(line, now);
     else if (counts(lock, now))
-        life_told(&lock->life, waiting_connection(lock), now);
+        line_told_granted(line, waiting_connection(lock), now);
     else
-        life_prompted(&lock->life, now);
+        line_told_unknown(line, now);
     lock_run(lock, now);
 }
 
 static void take_change(struct channel *channel, uint64_t now)
 {
-    report_to_all(channel, life_messages_changed, now);
+    report_to_all(channel, line_messages_changed, now);
 }
 
 void line_messages_init(struct nxl_client *client)

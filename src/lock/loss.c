@@ -202,9 +202,9 @@ static void update_counts(struct nxl_lock *lock, uint64_t now)
     renewing->busy = busy;
 }
 
-void loss_ended(struct nxl_lock *lock, uint64_t now)
+void loss_ended(struct nxl_lock *lock)
 {
-    if (lease_state(&lock->life.lease, now) == LEASE_NONE)
+    if (lock->life.lease.stored == LEASE_NONE)
         unreport(lock->renewing);
 }
 
@@ -212,7 +212,7 @@ void loss_settle(struct nxl_lock *lock, uint64_t now)
 {
     struct nxl_client *client = lock->client;
     struct renewing *renewing = lock->renewing;
-    uint64_t wake = life_wake(&lock->life, TRACK_RENEWAL);
+    uint64_t wake = renewal_wake(lock->life.renewal);
     update_counts(lock, now);
     timer_set(&client->renewals, &renewing->operation.timer, wake);
     alarm_by(&client->alarm, wake);

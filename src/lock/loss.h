@@ -23,7 +23,7 @@ void loss_forget(struct nxl_lock *lock);
 
 /* Call it before the events of a run: if the caller has ended the lock, its
  * loss is no longer reported. */
-void loss_ended(struct nxl_lock *lock, uint64_t now);
+void loss_ended(struct nxl_lock *lock);
 
 /* Call it after each run of a renewed lock: updates its timer and the client's
  * counts. */

@@ -41,11 +41,8 @@ struct slice once_token(const struct nxl_lock *lock)
 
 void once_complete(struct nxl_lock *lock, struct verb *verb)
 {
-    const struct verb_traits *traits = &verb_traits[verb->kind];
-    if (!traits->uses_record)
-        return;
     verb->once = &lock->once->terms;
-    if (traits->has_values)
+    if (verb_traits[verb->kind].has_values)
         verb->values = &lock->once->found;
 }
 

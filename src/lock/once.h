@@ -45,7 +45,7 @@ void once_free(struct nxl_lock *lock);
 /* The first line of the record that was found; empty: none was. */
 struct slice once_line(const struct once *once);
 
-/* Completes a verb that is about to be sent, if it is one of these. */
+/* Completes a verb that is about to be sent and uses a record. */
 void once_complete(struct nxl_lock *lock, struct verb *verb);
 /* TELL: the token of which it tells. */
 struct slice once_token(const struct nxl_lock *lock);

@@ -48,8 +48,9 @@ void trace_end(struct nxl_lock *lock, int result, uint64_t now)
             elapsed(lock->started_at, now));
     stats->releases += lock->kind == NXL_OP_RELEASE && result == NXL_OK;
     stats->unanswered += result == NXL_UNKNOWN && changes_lock(lock->kind);
-    trace_event(lock, NXL_TRACE_END, (int)lock->kind, result,
-        operation_words(&lock->operation), now);
+    if (lock->client->tracer)
+        trace_event(lock, NXL_TRACE_END, (int)lock->kind, result,
+            operation_words(&lock->operation), now);
 }
 
 void trace_renewal(

@@ -76,6 +76,10 @@ struct verb {
      * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
      */
     uint64_t not_after;
+    /* ACQUIRE, BEGIN, JOIN, STAY: if it still waits for the reconnect delay at
+     * this time, one attempt to connect is made; 0: not before the delay is
+     * over */
+    uint64_t connect_by;
     /* The key of the fencing counter. ACQUIRE: draw a fencing token from it in
      * the same step; empty: draw none. */
     struct slice counter; /* RAISE too */

@@ -100,6 +100,11 @@ static struct slot *slot_numbered(const struct conn *c, uint64_t number)
     return slots_at(&c->slots, (size_t)(number - c->slots.popped));
 }
 
+static bool has_unsent(const struct conn *c)
+{
+    return c->unsent - c->slots.popped < c->slots.count;
+}
+
 static void trim_front(struct conn *c)
 {
     struct slots *slots = &c->slots;
@@ -160,8 +165,7 @@ static void count_sent(struct conn *c, size_t bytes)
     while (bytes > c->part) {
         bytes -= c->part;
         c->part = slot_numbered(c, c->unsent++)->bytes;
-        while (c->unsent < slots_end(&c->slots) &&
-               slot_numbered(c, c->unsent)->bytes == 0)
+        while (has_unsent(c) && slot_numbered(c, c->unsent)->bytes == 0)
             c->unsent++; /* the rest of the group */
     }
     c->part -= bytes;
@@ -255,7 +259,7 @@ void conn_withdraw(struct conn *c, uint64_t number, size_t n)
 
 bool conn_pop(struct conn *c, struct slot *slot)
 {
-    if (c->slots.count == conn_unsent_slots(c))
+    if (c->unsent == c->slots.popped)
         return false;
     *slot = slots_pop(&c->slots);
     trim_front(c);

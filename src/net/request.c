@@ -10,39 +10,15 @@
 #include "net/cancel.h"
 #include "net/connect.h"
 #include "net/quote.h"
+#include "net/spare.h"
 #include "wire/classify.h"
 #include "wire/command.h"
 #include "wire/marker.h"
 #include "wire/strategies.h"
 
-static struct cleaner *pop_spare(struct server *s)
-{
-    struct list *node = list_pop(s->spares);
-    return node ? list_entry(node, struct cleaner, node) : NULL;
-}
-
-bool request_prepare(struct request *r, struct slice key)
-{
-    if (!r->spare)
-        r->spare = cleaner_reuse(pop_spare(r->server), key, TOKEN_MAX);
-    r->prepared = r->prepared || r->spare;
-    return r->spare != NULL;
-}
-
-void request_unprepare(struct request *r)
-{
-    if (r->spare)
-        list_append(r->server->spares, &r->spare->node);
-    r->spare = NULL;
-}
-
-/* The spare records are no more than the requests that have needed one. */
 void request_free(struct request *r)
 {
-    request_unprepare(r);
-    if (r->prepared)
-        cleaner_free(pop_spare(r->server));
-    r->prepared = false;
+    spare_free(r);
     exchange_free(&r->exchange);
     if (r->stray_cleaner)
         r->stray_cleaner->link = NULL;
@@ -65,6 +41,8 @@ void request_submit(
         r->given_up = s->given_up;
     r->state = REQUEST_WAITING;
     list_append(&s->waiting, &r->node);
+    if (verb->connect_by)
+        s->connect_by = earlier(s->connect_by, verb->connect_by);
 }
 
 void requests_refuse(
@@ -94,10 +72,10 @@ static bool format(struct server *s, struct request *r, uint64_t now)
     unsigned due = exchange_encode(&r->exchange, &s->dialect, &c->out);
     if (!due)
         return false;
-    r->slot = slots_end(&c->slots);
-    for (unsigned i = 0; i < due; i++)
-        slots_push(&c->slots, (struct slot){SLOT_REQUEST, r, now,
-                                  i == 0 ? buf_len(&c->out) - before : 0});
+    r->slot = slots_push(&c->slots,
+        (struct slot){SLOT_REQUEST, r, now, buf_len(&c->out) - before});
+    for (unsigned i = 1; i < due; i++)
+        slots_push(&c->slots, (struct slot){SLOT_REQUEST, r, now, 0});
     if (!r->sent_at)
         r->sent_at = now;
     r->state = REQUEST_SENT;

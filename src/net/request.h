@@ -10,13 +10,6 @@
 
 #include "net/state.h"
 
-/* Reserves a record for the cleanup of r, unless r has one. Call it before
- * everything that may make the token ours, and before a release. False: out of
- * memory. */
-bool request_prepare(struct request *r, struct slice key);
-/* No cleanup of r can become necessary before the next request_prepare():
- * returns its record for other requests. */
-void request_unprepare(struct request *r);
 void request_free(struct request *r);
 
 /* Queues r. cache (cached commands) may be NULL; verb and cache must live until

@@ -138,11 +138,6 @@ static void connect_now(struct server *s, uint64_t now)
     dialled(s, state, &made, fault, now);
 }
 
-void server_connect_by(struct server *s, uint64_t at)
-{
-    s->connect_by = earlier(s->connect_by, at);
-}
-
 /* When to connect for the requests that wait; NEVER if there are none. */
 static uint64_t wanted_at(const struct server *s)
 {

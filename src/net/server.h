@@ -23,10 +23,6 @@
 void server_submit(struct request *r, const struct verb *verb,
     struct command_cache *cache, uint64_t now);
 
-/* If a request still waits for the reconnect delay at this time, makes one
- * attempt to connect. */
-void server_connect_by(struct server *s, uint64_t at);
-
 /* What the server reported about itself may have changed: reconnects before the
  * next request, unless a connection is being made. */
 void server_reconnect(struct server *s);

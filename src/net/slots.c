@@ -26,10 +26,11 @@ bool slots_reserve(struct slots *s, size_t more)
     return true;
 }
 
-void slots_push(struct slots *s, struct slot slot)
+uint64_t slots_push(struct slots *s, struct slot slot)
 {
     s->count++;
     *slots_at(s, s->count - 1) = slot;
+    return slots_end(s) - 1;
 }
 
 void slots_unpush(struct slots *s)

@@ -41,11 +41,12 @@ struct slots {
     uint64_t popped; /* number of the oldest: how many have left */
 };
 
-bool slots_reserve(struct slots *s, size_t more);   /* false: no memory */
-void slots_push(struct slots *s, struct slot slot); /* after slots_reserve() */
-void slots_unpush(struct slots *s);                 /* takes back the newest */
-struct slot slots_pop(struct slots *s);             /* count > 0 */
-void slots_clear(struct slots *s); /* numbers begin with 0 again */
+bool slots_reserve(struct slots *s, size_t more); /* false: no memory */
+/* After slots_reserve(). Returns its number. */
+uint64_t slots_push(struct slots *s, struct slot slot);
+void slots_unpush(struct slots *s);     /* takes back the newest */
+struct slot slots_pop(struct slots *s); /* count > 0 */
+void slots_clear(struct slots *s);      /* numbers begin with 0 again */
 void slots_free(struct slots *s);
 
 /* index counts from the oldest. */

@@ -75,7 +75,7 @@ struct server {
     struct list waiting, failed, cleaners;
     /* Cleaners that no request has reserved. They fit any server: the list
      * belongs to whoever has the servers, and is set before the first
-     * request_prepare(). */
+     * spare_reserve(). */
     struct list *spares;
     struct list due; /* the cleaners with nothing under way */
     bool due_known;  /* false: the two times below are out of date */

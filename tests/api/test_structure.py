@@ -91,7 +91,7 @@ BAD = [
     ("src/net/n.c", HEAD + "int x = nodes [0];\n", "knows its server"),
     ("src/client/c.c", HEAD + "x = c->nodes.first;\n", "knows its server"),
     ("src/lock/d.c", HEAD + "life_outcome(&l, t, 0, &o, now);\n", "one place"),
-    ("src/lock/d.c", HEAD + "life_told(&l, 1, now);\n", "one place"),
+    ("src/lock/d.c", HEAD + "line_told_granted(&l, 1, now);\n", "one place"),
     ("src/lock/d.c", HEAD + "x = weigh_message(e, at, now);\n", "one place"),
     ("src/net/n.h", HEAD + STAMPS, "timestamps.h is not for this file"),
     ("src/wire/value.c", HEAD + PART, "parts.h is not for this file"),

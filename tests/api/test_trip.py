@@ -7,9 +7,8 @@ library's functions, as PROGRAM (trip.c) prints them. An entry is a call from
 one file of src into another one, or of the public function. A .c file and its
 header are one file, and src/base does not count.
 
-Fails if one of the two trips enters a file by more than MOST functions. MORE
-lists the files that are still entered by more; the list may only become
-shorter. And fails if the picture in docs/design.md,
+Fails if one of the two trips enters a file by more than MOST functions, but for
+the exceptions in MORE. And fails if the picture in docs/design.md,
 section "From a call to a result", is not the trip of the acquire: each function
 by which a file is entered, in the order of the first calls, indented below the
 function from which it is reached. In the picture a line is "FUNCTION FILE
@@ -23,16 +22,13 @@ import sys
 
 MOST = 3
 MORE = {
-    "client/operation.c": 6,
-    "core/acquire.c": 9,
-    "core/lease.c": 6,
-    "core/life.c": 9,
-    "core/round.c": 6,
-    "core/vote.c": 12,
-    "lock/drive.c": 5,
-    "net/request.c": 5,
-    "net/server.c": 5,
-    "net/slots.c": 5,
+    # A turn asks a server four things: to queue a request, to send what waits,
+    # for the next completion, and how long it can sleep. The last one cannot
+    # be an answer to the second, because completions may queue requests.
+    "net/server.c": 4,
+    # A container: room is reserved before a command is formatted, so that what
+    # follows cannot fail; then add, look at, take out.
+    "net/slots.c": 4,
 }
 SECTION = re.compile(r"^## From a call to a result\n.*?^```\n(.*?)^```$",
                      re.M | re.S)

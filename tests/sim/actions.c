@@ -93,8 +93,7 @@ static void send_verb(
     struct world *w, struct worker *k, const struct action *action)
 {
     struct request *r = &k->request[action->track][action->server];
-    struct verb verb = {0};
-    life_verb(&k->life, action->track, &verb);
+    struct verb verb = action->verb;
     r->message = (struct message){
         .kind = kind_of(k, action->track, verb.kind),
         .name = k->name,

@@ -261,7 +261,7 @@ static void check_deadline(struct world *w, const struct worker *k)
 static void check_fence(struct world *w, const struct worker *k)
 {
     struct fences *f = &w->checker.fences[k->name];
-    uint64_t fence = life_fence(&k->life);
+    uint64_t fence = k->life.fence;
     bool skewed = w->options.troubles & 1u << TROUBLE_SKEW;
     size_t first = f->count > FENCES_KEPT ? f->count - FENCES_KEPT : 0;
     for (size_t i = first; i < f->count; i++) {
@@ -288,7 +288,7 @@ void checker_granted(struct world *w, struct worker *k)
         w->grants++;
     if (call_kinds[k->life.call].acquires && k->life.handed_over)
         w->lined++;
-    if (call_kinds[k->life.call].acquires && life_fence(&k->life))
+    if (call_kinds[k->life.call].acquires && k->life.fence)
         check_fence(w, k);
 }
 

@@ -110,8 +110,7 @@ static void turn(struct world *w, struct worker *k)
         handle_carry_out(w, k, &action);
     while ((event = life_event(l)) != LIFE_NOTHING)
         tell(w, k, event);
-    alarm_set(w, &k->timer,
-        earlier(life_wake(l, TRACK_CALL), life_wake(l, TRACK_RENEWAL)));
+    alarm_set(w, &k->timer, earlier(l->wake, renewal_wake(l->renewal)));
 }
 
 void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
@@ -137,30 +136,39 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
         subscription_tested(w, r->worker->process, o->no_listener);
 }
 
+static bool is_in_line(const struct worker *k)
+{
+    return k->life.running && life_in_line(&k->life);
+}
+
 void handle_told(struct world *w, struct worker *k)
 {
     const struct link *l = &k->process->link[0];
     const struct request *r = &k->request[TRACK_CALL][0];
     checker_line_told(w, k);
-    if (weigh_message(&l->eligibility, line_last_sent_at(&k->line, r->sent_at),
-            l->alive_at, w->now))
-        life_told(&k->life, l->state == LINK_UP ? l->number : 0, w->now);
-    else
-        life_prompted(&k->life, w->now);
+    bool counts = weigh_message(&l->eligibility,
+        line_last_sent_at(&k->line, r->sent_at), l->alive_at, w->now);
+    if (is_in_line(k) && counts)
+        line_told_granted(
+            &k->line, l->state == LINK_UP ? l->number : 0, w->now);
+    else if (is_in_line(k))
+        line_told_unknown(&k->line, w->now);
     turn(w, k);
 }
 
 void handle_hinted(struct world *w, struct worker *k)
 {
     checker_line_told(w, k);
-    life_hinted(&k->life, w->now);
+    if (is_in_line(k))
+        line_told_first(&k->line, w->now);
     turn(w, k);
 }
 
 void handle_messages_changed(struct world *w, struct worker *k)
 {
     checker_line_told(w, k);
-    life_messages_changed(&k->life, w->now);
+    if (is_in_line(k))
+        line_messages_changed(&k->line, w->now);
     turn(w, k);
 }
 
@@ -210,14 +218,15 @@ static void renew_handle(struct world *w, struct worker *k)
 
 void handle_wish(struct world *w, struct worker *k, const struct wish *wish)
 {
-    struct life_terms *terms = &k->life.terms;
     if (wish->name != k->name)
         renew_handle(w, k);
+    struct life_terms terms = k->life.terms;
     k->name = wish->name;
-    terms->ttl_ms = wish->ttl_ms;
-    terms->min_hold_ms = wish->min_hold_ms;
-    terms->max_hold_ns = wish->max_hold_ns;
-    terms->renewed = wish->renewed;
+    terms.ttl_ms = wish->ttl_ms;
+    terms.min_hold_ms = wish->min_hold_ms;
+    terms.max_hold_ns = wish->max_hold_ns;
+    terms.renewed = wish->renewed;
+    life_set_terms(&k->life, &terms);
 }
 
 static void note_call(struct world *w, const struct worker *k)

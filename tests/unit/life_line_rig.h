@@ -34,7 +34,7 @@ static inline void add(const char *word)
 
 /* Sa: ACQUIRE is sent; j JOIN, s STAY, e extend, r release, p release without a
  * hand-over, c cap, f fence. */
-static inline void add_send(enum life_track track)
+static inline void add_send(const struct action *action)
 {
     static const char letters[] = {[VERB_ACQUIRE] = 'a',
         [VERB_EXTEND] = 'e',
@@ -44,8 +44,7 @@ static inline void add_send(enum life_track track)
         [VERB_RAISE] = 'f',
         [VERB_JOIN] = 'j',
         [VERB_STAY] = 's'};
-    struct verb verb = {.fence = 99, .window = 99};
-    life_verb(&l, track, &verb);
+    struct verb verb = action->verb;
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY) {
         assert_int_equal(verb.ttl_ms, 1100);
         assert_int_equal(verb.window, 11);
@@ -56,7 +55,7 @@ static inline void add_send(enum life_track track)
     char letter = verb.gap_ms ? 'p' : letters[verb.kind];
     add((char[]){'S', letter, '\0'});
     draws = verb.kind == VERB_ACQUIRE;
-    sent_at[track] = now;
+    sent_at[action->track] = now;
 }
 
 static inline void carry_out(const struct action *action)
@@ -72,7 +71,7 @@ static inline void carry_out(const struct action *action)
         [ACTION_ADOPT] = "M",
     };
     if (action->kind == ACTION_SEND)
-        add_send(action->track);
+        add_send(action);
     else
         add(words[action->kind]);
     if (action->kind == ACTION_LINE && queues)
@@ -138,9 +137,15 @@ static inline bool answer(const char *word)
     return false;
 }
 
+static inline void told(void)
+{
+    if (life_in_line(&l))
+        line_told_granted(&line, 1, now);
+}
+
 static inline void wake(enum life_track track)
 {
-    uint64_t at = life_wake(&l, track);
+    uint64_t at = track == TRACK_CALL ? l.wake : renewal_wake(l.renewal);
     assert_true(at != NEVER);
     now = later(now, at);
     life_tick(&l, now);
@@ -158,10 +163,11 @@ static inline void step(const char *word)
         life_acquire(&l, 2 * NS_PER_S, 7, now);
         life_line_up(&l, &line, &messages, now);
     } else if (!strcmp(word, "told"))
-        life_told(&l, 1, now);
+        told();
     else if (!strcmp(word, "none")) {
         messages.state = MESSAGES_NONE;
-        life_messages_changed(&l, now);
+        if (life_in_line(&l))
+            line_messages_changed(&line, now);
     } else if (!strcmp(word, "wake"))
         wake(TRACK_CALL);
     else if (!strcmp(word, "rwake"))

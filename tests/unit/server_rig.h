@@ -13,6 +13,7 @@
 
 #include "base/deadline.h"
 #include "net/server.h"
+#include "net/spare.h"
 #include "support/local.h"
 
 #define RIG_START UINT64_C(7000000000000)
@@ -80,7 +81,7 @@ static inline void rig_init(const char *parameters, bool sole)
         rig.request[i].server = &rig.s;
         rig.request[i].index = (uint8_t)i;
         rig.request[i].owner = &rig;
-        assert_true(request_prepare(&rig.request[i], rig.verb[i].key));
+        assert_true(spare_reserve(&rig.request[i], rig.verb[i].key));
     }
 }
 

@@ -16,7 +16,7 @@ static void asks_token_then_all(void **state)
     assert_asks(&a, "");
     assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
     assert_int_equal(acquire_wake(&a), T0 + BUDGET);
-    assert_false(acquire_wants_left(&a));
+    assert_false(a.want_left);
 }
 
 static void one_grant(void **state)
@@ -121,7 +121,8 @@ static void quorum_of_grants_decides(void **state)
             say(&a, i, granted(T0 + 900 - i), T0 + MS);
         }
         for (unsigned i = q; i < n; i++)
-            add_ask(leaves, &(struct effect){EFFECT_ABANDON, i});
+            add_ask(
+                leaves, &(struct effect){.kind = EFFECT_ABANDON, .server = i});
         assert_asks(&a, leaves);
         assert_int_equal(acquire_verdict(&a), VERDICT_YES);
         assert_int_equal(a.deadline, T0 + 900 - (q - 1) + LEASE);
@@ -156,7 +157,7 @@ static void majority_of_busy_decides(void **state)
             say(&a, i, busy(LEFT_UNKNOWN), T0 + MS);
         }
         for (unsigned i = enough; i < n; i++)
-            add_ask(undos, &(struct effect){EFFECT_UNDO, i});
+            add_ask(undos, &(struct effect){.kind = EFFECT_UNDO, .server = i});
         assert_asks(&a, undos);
         assert_int_equal(acquire_verdict(&a), VERDICT_NO);
     }

@@ -19,9 +19,9 @@ static void busy_is_tried_again(void **state)
     assert_asks(&a, "");
     say(&a, 0, granted(T0), wake - 1); /* of the first round: stale */
     assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
-    assert_false(acquire_wants_left(&a));
+    assert_false(a.want_left);
     acquire_tick(&a, wake);
-    assert_true(acquire_wants_left(&a));
+    assert_true(a.want_left);
     assert_asks(&a, "S0"); /* the token was not taken */
     say(&a, 0, granted(wake), wake + MS);
     assert_int_equal(acquire_verdict(&a), VERDICT_YES);
@@ -222,18 +222,18 @@ static void connects_by_the_last_start(void **state)
     (void)state;
     struct acquire a;
     start(&a, 1, 0, 2 * NS_PER_S);
-    assert_int_equal(acquire_connect_by(&a), T0 + 10 * MS);
+    assert_int_equal(a.connect_by, T0 + 10 * MS);
     start(&a, 1, 300 * MS, 2 * NS_PER_S);
-    assert_int_equal(acquire_connect_by(&a), T0 + 300 * MS);
+    assert_int_equal(a.connect_by, T0 + 300 * MS);
     all_say(&a, refused(FAULT_UNREACHABLE), T0 + 20 * MS);
     while (acquire_verdict(&a) == VERDICT_OPEN) {
         uint64_t now = next_round(&a);
-        assert_int_equal(acquire_connect_by(&a), T0 + 300 * MS);
+        assert_int_equal(a.connect_by, T0 + 300 * MS);
         drain(&a, (char[WORDS_MAX]){0});
         all_say(&a, refused(FAULT_UNREACHABLE), now);
     }
     start(&a, 3, NEVER, NEVER);
-    assert_true(acquire_connect_by(&a) > NEVER / 2);
+    assert_true(a.connect_by > NEVER / 2);
 }
 
 /* A round that nobody answered does not tell how long one takes: the rest of
@@ -328,19 +328,40 @@ static void waiting_to_connect_is_no_long_round(void **state)
     down.tried_at = T0 + 500 * MS;
     say(&a, 0, down, T0 + 501 * MS);
     assert_asks(&a, "");
-    assert_int_equal(
-        acquire_connect_by(&a), T0 + 2 * NS_PER_S - LAST_REQUEST_SLACK);
+    next_round(&a);
+    assert_int_equal(a.connect_by, T0 + 2 * NS_PER_S - LAST_REQUEST_SLACK);
     /* One that was tried before the round began took all of the round. */
     start(&a, 1, 2 * NS_PER_S, 2 * NS_PER_S);
     down.tried_at = T0 - 500 * MS;
     say(&a, 0, down, T0 + 40 * MS);
     assert_asks(&a, "");
-    assert_int_equal(acquire_connect_by(&a), T0 + 2 * NS_PER_S - 80 * MS);
+    next_round(&a);
+    assert_int_equal(a.connect_by, T0 + 2 * NS_PER_S - 80 * MS);
+}
+
+/* Several servers have no line; and only while another round is waited for. */
+static void may_line_up(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start(&a, 1, NS_PER_S, 2 * NS_PER_S);
+    assert_false(a.may_line_up);
+    say(&a, 0, busy(LEFT_UNKNOWN), T0 + MS);
+    assert_asks(&a, "");
+    assert_true(a.may_line_up);
+    next_round(&a);
+    assert_false(a.may_line_up);
+    start(&a, 3, NS_PER_S, 2 * NS_PER_S);
+    all_say(&a, busy(LEFT_UNKNOWN), T0 + MS);
+    drain(&a, (char[WORDS_MAX]){0});
+    assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
+    assert_false(a.may_line_up);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(may_line_up),
         cmocka_unit_test(busy_is_tried_again),
         cmocka_unit_test(delays_grow),
         cmocka_unit_test(doubt_takes_a_fresh_token),

@@ -45,13 +45,11 @@ static void add_action(const struct action *action)
         [ACTION_CLAIM] = 'A',
         [ACTION_ADOPT] = 'M'};
     const char *track = action->track == TRACK_RENEWAL ? "r" : "";
-    struct verb verb = {0};
     char word[16];
-    life_verb(&l, action->track, &verb);
     if (action->kind == ACTION_TOKEN)
         snprintf(word, sizeof(word), "T");
     else if (action->kind == ACTION_SEND)
-        snprintf(word, sizeof(word), "%sS%c%u", track, verbs[verb.kind],
+        snprintf(word, sizeof(word), "%sS%c%u", track, verbs[action->verb.kind],
             action->server);
     else
         snprintf(word, sizeof(word), "%s%c%u", track, kinds[action->kind],
@@ -182,7 +180,7 @@ static void step(const char *word)
     } else if (!strcmp(word, "tick")) {
         life_tick(&l, now);
     } else if (!strcmp(word, "wake")) { /* when the renewal wants to */
-        now = life_wake(&l, TRACK_RENEWAL);
+        now = renewal_wake(l.renewal);
         life_tick(&l, now);
     } else if (!strcmp(word, "told")) {
         if (life_grant_expired(&l, now))

@@ -59,7 +59,7 @@ static void its_fencing_token_is_drawn(void **state)
         raised_to = 99;
         play(&scenes[i]);
         assert_int_equal(raised_to, 0); /* the next one */
-        assert_int_equal(life_fence(&l), 12);
+        assert_int_equal(l.fence, 12);
     }
 }
 
@@ -86,15 +86,16 @@ static uint32_t gap_left(
     const char *steps, bool fenced, uint64_t held, bool followed)
 {
     struct scene s = {.steps = steps, .fenced = fenced};
-    struct verb verb = {0};
+    struct action action;
     play(&s);
     uint64_t at = l.lease.granted_at + held;
     lease_extend(&l.lease, at + NS_PER_S);
     assert_true(life_release(&l, 1, at));
-    life_verb(&l, TRACK_CALL, &verb);
-    assert_int_equal(verb.kind, VERB_RELEASE);
-    assert_int_equal(verb.has_followers, followed);
-    return verb.gap_ms;
+    assert_true(life_next(&l, &action, at));
+    assert_int_equal(action.kind, ACTION_SEND);
+    assert_int_equal(action.verb.kind, VERB_RELEASE);
+    assert_int_equal(action.verb.has_followers, followed);
+    return action.verb.gap_ms;
 }
 
 /* One part in 75 of a long hold, and no more than a second. After a short one

@@ -26,17 +26,6 @@ static void offered_once_a_round(void **state)
     PLAY(scenes);
 }
 
-/* Several servers have no line. */
-static void only_one_server_has_a_line(void **state)
-{
-    (void)state;
-    struct acquire a = {.phase = PHASE_WAITING, .was_busy = true};
-    a.terms.servers = 1;
-    assert_true(acquire_may_line_up(&a));
-    a.terms.servers = 2;
-    assert_false(acquire_may_line_up(&a));
-}
-
 static void without_the_line(void **state)
 {
     static const struct scene scenes[] = {
@@ -139,7 +128,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(offered_once_a_round),
-        cmocka_unit_test(only_one_server_has_a_line),
         cmocka_unit_test(without_the_line),
         cmocka_unit_test(a_doubt_outlives_the_line),
         cmocka_unit_test(granted_in_line),

@@ -29,7 +29,7 @@ static void add(const char *word)
 
 /* Sb: BEGIN is sent; B BEGIN with a key that may hold the token, l LOOK, t
  * TELL, k TELL that keeps the key, p TELL without a hand-over, f FORGET. */
-static void add_send(void)
+static void add_send(const struct verb *verb)
 {
     static const char letters[] = {[VERB_BEGIN] = 'b',
         [VERB_LOOK] = 'l',
@@ -39,17 +39,15 @@ static void add_send(void)
         [VERB_STAY] = 's',
         [VERB_RELEASE] = 'r',
         [VERB_ACQUIRE] = 'a'};
-    struct verb verb = {0};
-    life_verb(&l, TRACK_CALL, &verb);
-    char letter = letters[verb.kind];
-    if (verb.kind == VERB_BEGIN) {
-        letter = verb.held ? 'B' : 'b';
-        assert_int_equal(verb.ttl_ms, TTL_MS);
+    char letter = letters[verb->kind];
+    if (verb->kind == VERB_BEGIN) {
+        letter = verb->held ? 'B' : 'b';
+        assert_int_equal(verb->ttl_ms, TTL_MS);
     }
-    if (verb.kind == VERB_TELL)
-        letter = verb.gap_ms ? 'p' : verb.ttl_ms > 0 ? 'k' : 't';
-    bool late = verb.kind == VERB_TELL && verb_past_use(&verb, now);
-    assert_false(verb.kind == VERB_TELL && verb_too_late(&verb, now));
+    if (verb->kind == VERB_TELL)
+        letter = verb->gap_ms ? 'p' : verb->ttl_ms > 0 ? 'k' : 't';
+    bool late = verb->kind == VERB_TELL && verb_past_use(verb, now);
+    assert_false(verb->kind == VERB_TELL && verb_too_late(verb, now));
     add((char[]){'S', letter, late ? '-' : '\0', '\0'});
     sent_at = now;
 }
@@ -64,7 +62,7 @@ static void carry_out(const struct action *action)
         [ACTION_LINE] = "?",
     };
     if (action->kind == ACTION_SEND)
-        add_send();
+        add_send(&action->verb);
     else if (action->kind == ACTION_CLEAN && l.clean_begun)
         add(l.clean_until == NEVER ? "CB" : "CB!");
     else
@@ -178,7 +176,7 @@ static void step(const char *word)
     if (*word == '@') { /* ms since the beginning */
         now = T0 + strtoull(word + 1, NULL, 10) * MS;
     } else if (!strcmp(word, "wake")) {
-        now = later(now, life_wake(&l, TRACK_CALL));
+        now = later(now, l.wake);
         life_tick(&l, now);
     } else if (!strcmp(word, "told")) { /* the caller gets the result */
         if (life_grant_expired(&l, now))
@@ -189,7 +187,8 @@ static void step(const char *word)
     } else if (!strcmp(word, "held")) {
         add(lease_held(&l.lease, now) ? "held" : "not");
     } else if (!strcmp(word, "message")) {
-        life_told(&l, 1, now);
+        if (life_in_line(&l))
+            line_told_granted(&line, 1, now);
     } else if (!answer(word)) {
         call(word);
     }
@@ -413,12 +412,13 @@ static void the_gap(void **state)
             .queues = true};
         assert_int_equal(play(&s), 0);
         uint64_t at = l.lease.granted_at + held_ms[i] * MS;
-        struct verb verb = {0};
+        struct action action;
         lease_extend(&l.lease, at + NS_PER_S);
         assert_true(life_tell(&l, false, true, 1, at));
-        life_verb(&l, TRACK_CALL, &verb);
-        assert_int_equal(verb.gap_ms, i == 0 ? 0 : 200);
-        assert_true(verb.has_followers);
+        assert_true(life_next(&l, &action, at));
+        assert_int_equal(action.kind, ACTION_SEND);
+        assert_int_equal(action.verb.gap_ms, i == 0 ? 0 : 200);
+        assert_true(action.verb.has_followers);
     }
 }
 

@@ -344,26 +344,32 @@ static void a_request_may_cut_the_delay_short(void **state)
         rig_push();
         assert_ptr_equal(rig_turn(), &rig.request[0]);
     }
-    rig_submit(0);
+    rig_submit(2);
     uint64_t at = rig.now + 3 * NS_PER_MS;
-    uint64_t delayed = server_deadline(&rig.s);
-    assert_true(delayed > at);
-    server_connect_by(&rig.s, at);
-    server_connect_by(&rig.s, at + 1);
+    assert_true(server_deadline(&rig.s) > at);
+    rig.verb[0].connect_by = at;
+    rig.verb[1].connect_by = at + 1;
+    rig_submit(0);
+    rig_submit(1);
     assert_int_equal(server_deadline(&rig.s), at);
     rig.now = at - 1;
     rig_push();
     assert_null(rig_turn());
     rig.now = at;
     rig_push();
-    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    assert_ptr_equal(rig_turn(), &rig.request[2]);
     rig_assert_fault(FAULT_UNREACHABLE, false, "No such file");
-    rig_submit(0);
+    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    assert_ptr_equal(rig_turn(), &rig.request[1]);
+    rig_submit(2);
     assert_true(server_deadline(&rig.s) > rig.now);
-    server_connect_by(&rig.s, rig.now);
+    rig.verb[0].connect_by = rig.now;
+    rig_submit(0);
+    assert_int_equal(server_deadline(&rig.s), rig.now);
     rig_abandon(0, true);
+    rig_abandon(2, true);
     rig_push(); /* it has been given up: nothing is in a hurry any longer */
-    rig_submit(1);
+    rig_submit(2);
     assert_true(server_deadline(&rig.s) > rig.now);
 }
 

@@ -30,7 +30,7 @@ static void an_acquire_is_undone_behind_it(void **state)
     assert_int_equal(rig.s.conn.dropped, 1);
     assert_int_equal(rig_cleanups(), 1);
     assert_null(rig.request[0].spare); /* the cleanup took it */
-    assert_true(request_prepare(&rig.request[0], rig.verb[0].key));
+    assert_true(spare_reserve(&rig.request[0], rig.verb[0].key));
     rig_submit(0); /* the same request may be used again at once */
     rig_push();
     const char *said = rig_said();
@@ -249,7 +249,7 @@ static void busy_perhaps_by_its_own_token(void **state)
         rig_hang_up();
         assert_ptr_equal(rig_turn(), &rig.request[0]);
         assert_false(rig_abandon(0, true));
-        assert_true(request_prepare(&rig.request[0], rig.verb[0].key));
+        assert_true(spare_reserve(&rig.request[0], rig.verb[0].key));
         rig.now += i == GIVEN_UP ? 60 * NS_PER_S : 0;
         rig.verb[0].doubted = true;
         rig_submit(0);
@@ -387,20 +387,20 @@ static void a_record_is_lent(void **state)
     (void)state;
     struct request *r = &rig.request[0], *other = &rig.request[1];
     struct cleaner *k = r->spare;
-    request_unprepare(other);
+    spare_give_back(other);
     request_free(other); /* and with it one of those for others */
     assert_true(list_empty(&rig.spares));
-    request_unprepare(r);
+    spare_give_back(r);
     assert_null(r->spare);
-    assert_true(request_prepare(other, slice_of("k2")));
+    assert_true(spare_reserve(other, slice_of("k2")));
     assert_ptr_equal(other->spare, k);
     assert_true(slice_equal(k->verb.key, slice_of("k2")));
     assert_true(list_empty(&rig.spares));
 
     /* A longer key gets another record in its place. */
     static const char key[] = "a key that has no room in a record for another";
-    request_unprepare(other);
-    assert_true(request_prepare(r, slice_of(key)));
+    spare_give_back(other);
+    assert_true(spare_reserve(r, slice_of(key)));
     assert_true(slice_equal(r->spare->verb.key, slice_of(key)));
     assert_true(list_empty(&rig.spares));
     request_free(other); /* it has none, and there is none */
@@ -417,7 +417,7 @@ static void a_record_in_use_is_not_lent(void **state)
     rig_push();
     assert_false(rig_abandon(0, true));
     assert_int_equal(rig_cleanups(), 1);
-    request_unprepare(r);
+    spare_give_back(r);
     assert_true(list_empty(&rig.spares));
     request_free(r);
     assert_int_equal(rig_cleanups(), 1);

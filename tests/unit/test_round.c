@@ -41,7 +41,8 @@ static void quorum_of_mine_decides(void **state)
             say(&r, i, mine(T0 + 100 - i, 1000));
         }
         for (unsigned i = q; i < n; i++)
-            add_ask(leaves, &(struct effect){EFFECT_ABANDON, i});
+            add_ask(
+                leaves, &(struct effect){.kind = EFFECT_ABANDON, .server = i});
         if (n > q)
             assert_int_equal(round_verdict(&r), VERDICT_OPEN);
         assert_asks(&r, leaves);

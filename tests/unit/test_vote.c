@@ -9,6 +9,7 @@
 #include "unit/core_rig.h"
 
 static struct vote vote;
+static struct effect last; /* what vote_next() has said */
 static struct ballot ballots[3 * VOTE_BALLOTS];
 
 static void acquire(bool fenced)
@@ -41,11 +42,20 @@ static void round_of(enum round_kind kind)
 static const char *asks(void)
 {
     static char words[WORDS_MAX];
-    struct effect effect;
     words[0] = '\0';
-    while (vote_next(&vote, &effect))
-        add_ask(words, &effect);
+    while (vote_next(&vote, &last))
+        add_ask(words, &last);
     return words;
+}
+
+/* What the verdict calls for; STILL_OPEN: there is none. */
+#define STILL_OPEN (-1)
+static int step(uint64_t now)
+{
+    assert_false(vote_next(&vote, &last));
+    return last.verdict == VERDICT_OPEN
+               ? STILL_OPEN
+               : (int)vote_step(&vote, last.verdict, now);
 }
 
 static void say(unsigned server, struct outcome outcome)
@@ -73,7 +83,7 @@ static void granted_by(unsigned a, uint64_t one, unsigned b, uint64_t other)
     say(a, numbered(one));
     say(b, numbered(other));
     asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+    assert_int_equal(step(T0 + MS), VOTE_GOES_ON);
 }
 
 static void without_a_fence(void **state)
@@ -81,12 +91,12 @@ static void without_a_fence(void **state)
     (void)state;
     acquire(false);
     assert_string_equal(asks(), "T S0 S1 S2");
-    assert_int_equal(vote_step(&vote, T0), VOTE_OPEN);
+    assert_int_equal(step(T0), STILL_OPEN);
     say(0, granted(T0));
     say(1, granted(T0));
     assert_string_equal(asks(), "L2");
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
-    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+    assert_int_equal(step(T0 + MS), VOTE_OVER);
+    assert_int_equal(last.verdict, VERDICT_YES);
 }
 
 /* BEGIN has drawn its number itself: nothing has to be raised. */
@@ -100,9 +110,9 @@ static void work_begins_with_its_number(void **state)
     assert_string_equal(asks(), "T S0");
     say(0, numbered(8));
     assert_string_equal(asks(), "");
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
-    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
-    assert_true(vote_fence(&vote) == 8);
+    assert_int_equal(step(T0 + MS), VOTE_OVER);
+    assert_int_equal(last.verdict, VERDICT_YES);
+    assert_true(last.number == 8);
 }
 
 /* The two that granted drew the same number: nothing has to be raised, and the
@@ -114,8 +124,8 @@ static void equal_numbers(void **state)
     asks();
     granted_by(0, 8, 1, 8);
     assert_string_equal(asks(), "");
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
-    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+    assert_int_equal(step(T0 + MS), VOTE_OVER);
+    assert_int_equal(last.verdict, VERDICT_YES);
     assert_true(vote.fence.number == 8);
 }
 
@@ -126,11 +136,11 @@ static void the_lower_one_is_raised(void **state)
     asks();
     granted_by(0, 8, 2, 5);
     assert_string_equal(asks(), "S1 S2");
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+    assert_int_equal(step(T0 + MS), STILL_OPEN);
     say(2, raised(8));
     asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
-    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+    assert_int_equal(step(T0 + MS), VOTE_OVER);
+    assert_int_equal(last.verdict, VERDICT_YES);
     assert_true(vote.fence.number == 8);
 }
 
@@ -146,11 +156,11 @@ static void it_cannot_be_raised(void **state)
     say(1, plain(OUTCOME_NOT_MINE));
     say(2, plain(OUTCOME_NOT_MINE));
     asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_UNDO);
+    assert_int_equal(step(T0 + MS), VOTE_UNDO);
     vote_again(&vote, T0 + MS);
-    assert_false(vote_past_grant(&vote));
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
-    uint64_t at = vote_wake(&vote);
+    assert_false(vote.past_grant);
+    assert_int_equal(step(T0 + MS), STILL_OPEN);
+    uint64_t at = last.wake;
     assert_true(at > T0 + MS && at < T0 + NS_PER_S);
     vote_tick(&vote, at);
     assert_string_equal(asks(), "T S0 S1 S2");
@@ -166,20 +176,20 @@ static void cancelled(void **state)
     asks();
     vote_cancel(&vote);
     assert_string_equal(asks(), "U0 U1 U2");
-    assert_int_equal(vote_step(&vote, T0), VOTE_OVER);
+    assert_int_equal(step(T0), VOTE_OVER);
     acquire(true);
     asks();
     granted_by(0, 8, 1, 5);
     asks();
     vote_cancel(&vote);
     asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_UNDO);
+    assert_int_equal(step(T0 + MS), VOTE_UNDO);
     round_of(ROUND_EXTEND);
     asks();
     vote_cancel(&vote);
     assert_string_equal(asks(), "L0 L1 L2");
-    assert_int_equal(vote_step(&vote, T0), VOTE_OVER);
-    assert_int_equal(vote_verdict(&vote), VERDICT_CANCELLED);
+    assert_int_equal(step(T0), VOTE_OVER);
+    assert_int_equal(last.verdict, VERDICT_CANCELLED);
 }
 
 static void a_round(void **state)
@@ -188,12 +198,12 @@ static void a_round(void **state)
     round_of(ROUND_RELEASE);
     assert_string_equal(asks(), "S0 S1 S2");
     say(0, plain(OUTCOME_MINE));
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+    assert_int_equal(step(T0 + MS), STILL_OPEN);
     say(1, plain(OUTCOME_MINE));
     assert_string_equal(asks(), "U2");
     vote_withdrawn(&vote, 2);
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
-    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+    assert_int_equal(step(T0 + MS), VOTE_OVER);
+    assert_int_equal(last.verdict, VERDICT_YES);
 }
 
 /* In line, which grants the lock at once. */
@@ -231,10 +241,10 @@ static void conditions_after_the_line(void **state)
         bool held;                 /* verb.held */
         enum outcome_kind yes, no; /* answers */
         uint64_t number;
-        enum vote_step after_no;
+        int after_no;
     } rows[] = {
         {1U << CONDITION_BEGIN, VERB_BEGIN, true, OUTCOME_GRANTED, OUTCOME_BUSY,
-            8, VOTE_OPEN},
+            8, STILL_OPEN},
         {1U << CONDITION_BEGIN, VERB_BEGIN, true, OUTCOME_GRANTED,
             OUTCOME_RECORDED, 8, VOTE_OVER},
         {1U << CONDITION_FENCE, VERB_RAISE, false, OUTCOME_MINE,
@@ -245,27 +255,26 @@ static void conditions_after_the_line(void **state)
             struct verb verb = {.held = false};
             struct outcome outcome = plain(yes ? rows[i].yes : rows[i].no);
             granted_in_line(rows[i].wanted);
-            assert_int_equal(vote_step(&vote, T0 + MS), VOTE_GOES_ON);
+            assert_int_equal(step(T0 + MS), VOTE_GOES_ON);
             assert_string_equal(asks(), "S0"); /* with the same token */
-            assert_int_equal(vote_verb(&vote, VERB_ACQUIRE), rows[i].verb);
             vote_complete(&vote, &verb);
+            assert_int_equal(verb.kind, rows[i].verb);
             assert_int_equal(verb.held, rows[i].held);
-            assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+            assert_int_equal(step(T0 + MS), STILL_OPEN);
             outcome.sent_at = T0;
             outcome.fence = rows[i].number;
             say(0, outcome);
             assert_string_equal(asks(), "");
-            assert_int_equal(
-                vote_step(&vote, T0 + MS), yes ? VOTE_OVER : rows[i].after_no);
+            assert_int_equal(step(T0 + MS), yes ? VOTE_OVER : rows[i].after_no);
             if (yes)
-                assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+                assert_int_equal(last.verdict, VERDICT_YES);
             if (yes)
-                assert_int_equal(vote_fence(&vote), rows[i].number);
+                assert_int_equal(last.number, rows[i].number);
         }
     }
     granted_in_line(0);
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
-    assert_int_equal(vote_verdict(&vote), VERDICT_YES);
+    assert_int_equal(step(T0 + MS), VOTE_OVER);
+    assert_int_equal(last.verdict, VERDICT_YES);
 }
 
 /* Raising a counter needs no undoing, and a server that does not exist says
@@ -280,10 +289,10 @@ static void what_changes_nothing(void **state)
     assert_string_equal(asks(), "S1 S2");
     say(3, raised(9));
     vote_withdrawn(&vote, 2);
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OPEN);
+    assert_int_equal(step(T0 + MS), STILL_OPEN);
     say(2, raised(8));
     asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
+    assert_int_equal(step(T0 + MS), VOTE_OVER);
     assert_true(vote.fence.number == 8);
 }
 
@@ -295,9 +304,9 @@ static void the_worst_fault(void **state)
     for (unsigned i = 0; i < 3; i++)
         say(i, refused(FAULT_REFUSING));
     asks();
-    assert_int_equal(vote_step(&vote, T0 + MS), VOTE_OVER);
-    assert_int_equal(vote_verdict(&vote), VERDICT_FAULT);
-    assert_int_equal(vote_fault(&vote), FAULT_REFUSING);
+    assert_int_equal(step(T0 + MS), VOTE_OVER);
+    assert_int_equal(last.verdict, VERDICT_FAULT);
+    assert_int_equal(last.fault, FAULT_REFUSING);
 }
 
 int main(void)

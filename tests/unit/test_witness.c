@@ -130,13 +130,13 @@ static void wait_for_the_last(enum way way, enum last last, enum left left)
         } else if (last == ASLEEP && now > enough) {
             return;
         } else {
-            now = later(now, life_wake(&l, TRACK_CALL));
+            now = later(now, l.wake);
             life_tick(&l, now);
             drain();
         }
     }
     if (way == CONFIRMS && l.running) { /* BEGIN, as the line has granted it */
-        life_told(&l, 1, now);
+        line_told_granted(&line, 1, now);
         drain();
         assert_false(life_in_line(&l));
     }
@@ -153,7 +153,7 @@ static void wake_up(enum last last, enum left left)
             say(answer(last, left));
             continue;
         }
-        now = later(now, life_wake(&l, TRACK_CALL));
+        now = later(now, l.wake);
         assert_true(now != NEVER);
         life_tick(&l, now);
         drain();
