@@ -314,16 +314,16 @@ static void refresh(struct server *s, uint64_t now)
         refresh_closed(s, now);
 }
 
-/* Ends an attempt to connect, or a connection, that has taken too long. */
-static void end_late(struct server *s, uint64_t now)
+/* All that has come is read, and the oldest command is not answered. True: for
+ * too long, so the connection was ended. */
+static bool end_stale(struct server *s, uint64_t now)
 {
-    if (s->state == SERVER_DIALLING && now >= connect_deadline(s)) {
-        dial_on(s, now);
-    } else if (s->state >= SERVER_SHAKING && now >= stale_at(s)) {
-        text_set(&s->why, "no answer for ");
-        text_add_duration(&s->why, (now - oldest_sent(s)) / NS_PER_MS, false);
-        end_connection(s, FAULT_TIMEOUT, now);
-    }
+    if (now < stale_at(s))
+        return false;
+    text_set(&s->why, "no answer for ");
+    text_add_duration(&s->why, (now - oldest_sent(s)) / NS_PER_MS, false);
+    end_connection(s, FAULT_TIMEOUT, now);
+    return true;
 }
 
 uint64_t server_deadline(struct server *s)
@@ -440,7 +440,8 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
 {
     if (s->ready)
         take_ready(s, now);
-    end_late(s, now);
+    if (s->state == SERVER_DIALLING && now >= connect_deadline(s))
+        dial_on(s, now);
     for (;;) {
         if (next_failed(s, c))
             return true;
@@ -456,9 +457,9 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
             end_connection(s, s->ended, now);
         else if (got == 0 && s->conn.transport.pending)
             read_once(s);
-        else if (got == 0)
+        else if (got == 0 && !end_stale(s, now))
             return false;
-        else if (take_reply(s, got, reply, c, now))
+        else if (got != 0 && take_reply(s, got, reply, c, now))
             return true;
     }
 }

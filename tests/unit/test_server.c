@@ -281,6 +281,22 @@ static void too_long_without_an_answer(void **state)
     assert_int_equal(rig.s.state, SERVER_DOWN);
 }
 
+/* The program was stopped meanwhile: what has come counts. */
+static void an_answer_that_is_there_is_not_late(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_submit(1);
+    rig_push();
+    rig_send("+OK\r\n");
+    rig.now += 60 * NS_PER_S;
+    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    assert_int_equal(rig.last.outcome.kind, OUTCOME_GRANTED);
+    assert_ptr_equal(rig_turn(), &rig.request[1]);
+    rig_assert_fault(FAULT_TIMEOUT, true, "no answer for");
+}
+
 static void patience_grows_with_the_timeout(void **state)
 {
     (void)state;
@@ -429,6 +445,7 @@ int main(void)
         rig_test(lost_with_commands_under_way),
         rig_test(what_came_before_the_end_counts),
         rig_test(too_long_without_an_answer),
+        rig_test(an_answer_that_is_there_is_not_late),
         rig_test(patience_grows_with_the_timeout),
         rig_test(an_answer_to_nothing),
         rig_test(a_dead_connection_is_replaced_before_use),
