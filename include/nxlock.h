@@ -325,14 +325,15 @@ typedef struct nxl_client_options {
      * expired: max_ttl_ms plus drift plus 1 s, in whole seconds plus one, after
      * its promotion; 1 s after one by FAILOVER that a running client has seen,
      * which loses nothing. Where no replica's connection shows when that was,
-     * the clients remember it in the key PREFIXnxl-p. On a connection that was
-     * silent for a second the server is asked whether it is still the same
-     * primary, before a lock command is sent. A wait for a lock goes on while
-     * the address leads to a replica. HARM when off: after a failover that
-     * loses writes two clients can hold one lock. HARM in any case: a primary
-     * that is cut off from its replicas, but not from some of the clients, goes
-     * on granting locks to them; min-replicas-to-write 1 at the servers ends
-     * that. Needs INFO. */
+     * the clients remember it in the key PREFIXnxl-p. Lock commands
+     * follow a sign of life that is at most a second old: INFO is sent with
+     * them twice a second, and after a silence they wait for its answer. A
+     * grant that takes longer to be answered does not count. A wait for a lock
+     * goes on while the address leads to a replica. HARM when off: after a
+     * failover that loses writes two clients can hold one lock. HARM in any
+     * case: a primary that is cut off from its replicas, but not from some of
+     * the clients, goes on granting locks to them; min-replicas-to-write 1 at
+     * the servers ends that. Needs INFO. */
     int64_t guard_failover;
 } nxl_client_options;
 
