@@ -135,7 +135,8 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now, struct outcome *other,
     struct text *words)
 {
-    if (weigh_outcome(&n->voter.eligibility, verb, outcome, now, other))
+    if (weigh_outcome(&n->voter.eligibility, verb, outcome, n->server.alive_at,
+            now, other))
         return outcome;
     judge_again(n, now);
     if (!other->text.data) /* else the server's own words */

@@ -26,9 +26,9 @@ static struct outcome refusal(
 
 /* It took so long that the server may have been replaced meanwhile. */
 static bool is_late(
-    const struct eligibility *e, const struct outcome *grant, uint64_t now)
+    const struct eligibility *e, uint64_t alive_at, uint64_t now)
 {
-    return e->failover && !lineage_is_current(grant->alive_at, now);
+    return e->failover && !lineage_is_current(alive_at, now);
 }
 
 static struct outcome late_grant(void)
@@ -88,7 +88,8 @@ bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
 }
 
 bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t now, struct outcome *instead)
+    const struct outcome *outcome, uint64_t alive_at, uint64_t now,
+    struct outcome *instead)
 {
     if (e->failover && outcome->kind == OUTCOME_FAULT &&
         outcome->fault == FAULT_NOT_PRIMARY) {
@@ -101,7 +102,7 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
         return true;
     if (!outcome_counts(e, verb, outcome, now))
         *instead = refusal(e, outcome->kind == OUTCOME_GRANTED, now);
-    else if (outcome->kind == OUTCOME_GRANTED && is_late(e, outcome, now))
+    else if (outcome->kind == OUTCOME_GRANTED && is_late(e, alive_at, now))
         *instead = late_grant();
     else
         return true;
@@ -112,8 +113,7 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
 bool weigh_message(const struct eligibility *e, uint64_t sent_at,
     uint64_t alive_at, uint64_t now)
 {
-    const struct outcome grant = {
-        .kind = OUTCOME_GRANTED, .sent_at = sent_at, .alive_at = alive_at};
+    const struct outcome grant = {.kind = OUTCOME_GRANTED, .sent_at = sent_at};
     struct outcome instead;
-    return weigh_outcome(e, VERB_STAY, &grant, now, &instead);
+    return weigh_outcome(e, VERB_STAY, &grant, alive_at, now, &instead);
 }

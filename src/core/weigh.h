@@ -23,14 +23,16 @@
 bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
     uint64_t now, struct outcome *instead);
 
-/* Does this outcome of verb count? False: *instead is the fault to count
- * instead of it, without a text. */
+/* Does this outcome of verb count? alive_at: when the last sign of life was
+ * asked for that had come before it (core/lineage.h). False: *instead is the
+ * fault to count instead of it, mostly without a text. */
 bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t now, struct outcome *instead);
+    const struct outcome *outcome, uint64_t alive_at, uint64_t now,
+    struct outcome *instead);
 
 /* Does a message count by which the lock is handed over to a token in line? It
  * counts as a grant in answer to the request by which the token waits, which
- * was sent at sent_at (line_last_sent_at()); alive_at as in struct outcome.
+ * was sent at sent_at (line_last_sent_at()); alive_at as above.
  * False: the next answer decides. */
 bool weigh_message(const struct eligibility *e, uint64_t sent_at,
     uint64_t alive_at, uint64_t now);

@@ -175,8 +175,6 @@ struct outcome {
     uint64_t fence;   /* GRANTED with a counter, or by BEGIN: the fencing token.
                        * MINE after RAISE: the counter now */
     uint64_t sent_at; /* the time before its first byte was sent; 0: never */
-    uint64_t alive_at; /* when the last sign of life was asked for that had come
-                        * before the answer; see core/lineage.h */
     /* FAULT, never sent: when the attempt to connect that failed has begun; 0:
      * there was none. */
     uint64_t tried_at;

@@ -292,7 +292,6 @@ static bool replied(struct server *s, struct request *r,
     c->request = r;
     c->outcome = r->exchange.outcome;
     c->outcome.sent_at = r->sent_at;
-    c->outcome.alive_at = s->alive_at;
     c->outcome.connection = s->connections;
     if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
         c->outcome.owed = server_owes(r);

@@ -319,7 +319,6 @@ static void answered(
 {
     struct outcome outcome = m->outcome, other;
     outcome.connection = l->number;
-    outcome.alive_at = l->alive_at;
     outcome.owed = outcome.kind == OUTCOME_BUSY && r->message.doubted &&
                    cleaners_owe(l, r);
     r->state = REQUEST_IDLE;
@@ -335,8 +334,8 @@ static void answered(
         cleaner_release_answered(w, l, &r->message, &outcome);
     if (outcome.kind == OUTCOME_FAULT && fault_is_elsewhere(outcome.fault))
         l->elsewhere = true;
-    bool counts = weigh_outcome(
-        &l->eligibility, verbs[r->message.kind], &outcome, w->now, &other);
+    bool counts = weigh_outcome(&l->eligibility, verbs[r->message.kind],
+        &outcome, l->alive_at, w->now, &other);
     other.connection = l->number;
     if (!counts && eligibility_recheck(&l->eligibility, w->now))
         l->elsewhere = true;

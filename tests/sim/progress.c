@@ -28,6 +28,8 @@ static uint64_t bound_of(const struct world *w, unsigned name)
     if (s->crowd) /* who is not the first asks every beat */
         delay = later(delay, ms_to_ns(s->max_ttl_ms) / 10);
     uint64_t turn = delay + 4 * s->travel_ns;
+    if (s->failover) /* a sign of life may come first */
+        turn += 2 * s->travel_ns;
     if (w->options.servers == 1) /* a clock that is set back makes gaps */
         return 2 * turn + (s->far_back ? GAP_MOST_MS * MS : 0);
     turn += w->progress.budget_ns[name];

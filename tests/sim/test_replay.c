@@ -55,6 +55,8 @@ static void assert_enough(unsigned servers)
     }
     assert_true(handed >= 100 && expired >= 1000);
     assert_true(servers == 1 ? lined >= 1000 : lined == 0);
+    troubles &=
+        (1u << TROUBLE_PROMOTE) - 1; /* the rest is of --work failover */
     if (servers > 1)
         troubles &= (1u << TROUBLE_LINE) - 1;
     for (unsigned i = 0; i < TROUBLES; i++)

@@ -43,11 +43,9 @@ static const struct {
     [TROUBLE_STRANGER] = {"stranger",
         "a program that knows nothing of lines sets a key"},
     [TROUBLE_PROMOTE] = {"promote",
-        "with --work failover: a replica takes over, without the latest "
-        "writes"},
-    [TROUBLE_HAND_OVER] = {"hand-over", "... with all of them"},
-    [TROUBLE_BACKLOG] = {"backlog",
-        "... : a primary frees its replication backlog"},
+        "a replica takes over, without the latest writes"},
+    [TROUBLE_SWITCHOVER] = {"switchover", "... with all of them"},
+    [TROUBLE_BACKLOG] = {"backlog", "a primary frees its replication backlog"},
 };
 
 const char *trouble_name(enum trouble trouble)
@@ -304,7 +302,7 @@ static bool fail_over(struct world *w, enum trouble trouble)
         return false;
     if (trouble == TROUBLE_PROMOTE)
         return promotion_lossy(w, s);
-    if (trouble == TROUBLE_HAND_OVER)
+    if (trouble == TROUBLE_SWITCHOVER)
         return promotion_hand_over(w, s);
     return promotion_free_backlog(w, s);
 }
@@ -360,7 +358,7 @@ static bool strike(struct world *w, enum trouble trouble)
     case TROUBLE_STRANGER:
         return intrude(w);
     case TROUBLE_PROMOTE:
-    case TROUBLE_HAND_OVER:
+    case TROUBLE_SWITCHOVER:
     case TROUBLE_BACKLOG:
         return fail_over(w, trouble);
     case TROUBLE_APART: /* from the beginning */

@@ -36,9 +36,9 @@ enum trouble {
      * that nobody relies on yet. */
     TROUBLE_STRANGER,
     /* In a world with failovers: */
-    TROUBLE_PROMOTE,   /* a replica takes over, without the latest writes */
-    TROUBLE_HAND_OVER, /* ... with all of them */
-    TROUBLE_BACKLOG,   /* a primary frees its replication backlog */
+    TROUBLE_PROMOTE,    /* a replica takes over, without the latest writes */
+    TROUBLE_SWITCHOVER, /* ... with all of them */
+    TROUBLE_BACKLOG,    /* a primary frees its replication backlog */
     TROUBLES
 };
 

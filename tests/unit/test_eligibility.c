@@ -51,7 +51,7 @@ static bool extend_counts(uint64_t now)
 {
     const struct outcome extended = {.kind = OUTCOME_MINE, .sent_at = now};
     struct outcome instead;
-    return weigh_outcome(&s, VERB_EXTEND, &extended, now, &instead);
+    return weigh_outcome(&s, VERB_EXTEND, &extended, now, now, &instead);
 }
 
 static void votes_from(uint64_t at)

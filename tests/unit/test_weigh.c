@@ -114,8 +114,8 @@ static void each_answer_of_each_server(void **state)
             const struct outcome outcome = {
                 .kind = answers[i].kind, .sent_at = T0 + 1};
             struct outcome instead = {.kind = OUTCOME_BUSY};
-            bool counts =
-                weigh_outcome(&e, answers[i].verb, &outcome, T0 + 2, &instead);
+            bool counts = weigh_outcome(
+                &e, answers[i].verb, &outcome, T0, T0 + 2, &instead);
             if (counts != (marks(i, client)[standing] == 'y'))
                 fail_msg("%s: standing %u, client %u: %s", answers[i].what,
                     standing, client, counts ? "counts" : "does not count");
@@ -173,18 +173,22 @@ static void by_the_time_of_the_request(void **state)
     uint64_t end = T0 + NEEDED * S;
     struct outcome granted = {.kind = OUTCOME_GRANTED, .sent_at = end - 1};
     struct outcome instead;
-    assert_false(weigh_outcome(&e, VERB_ACQUIRE, &granted, end - 1, &instead));
+    assert_false(
+        weigh_outcome(&e, VERB_ACQUIRE, &granted, end - 1, end - 1, &instead));
     assert_instead(&instead, QUARANTINE, true, end - 1);
-    assert_false(weigh_outcome(&e, VERB_ACQUIRE, &granted, end, &instead));
+    assert_false(
+        weigh_outcome(&e, VERB_ACQUIRE, &granted, end - 1, end, &instead));
     assert_instead(&instead, QUARANTINE, true, end - 1);
     assert_false(weigh_message(&e, end - 1, end - 1, end));
     granted.sent_at = end;
-    assert_true(weigh_outcome(&e, VERB_ACQUIRE, &granted, end, &instead));
+    assert_true(
+        weigh_outcome(&e, VERB_ACQUIRE, &granted, end - 1, end, &instead));
     assert_true(weigh_message(&e, end, end - 1, end));
     /* What is there now, or is not, counts from now on. */
     const struct outcome none = {.kind = OUTCOME_FREE, .sent_at = end - 1};
-    assert_false(weigh_outcome(&e, VERB_INSPECT, &none, end - 1, &instead));
-    assert_true(weigh_outcome(&e, VERB_INSPECT, &none, end, &instead));
+    assert_false(
+        weigh_outcome(&e, VERB_INSPECT, &none, end - 1, end - 1, &instead));
+    assert_true(weigh_outcome(&e, VERB_INSPECT, &none, end - 1, end, &instead));
 }
 
 /* With the guard against failovers a grant has to be answered within a second
@@ -194,23 +198,21 @@ static void a_late_grant_is_none(void **state)
     (void)state;
     struct eligibility e = server_of(GUARDED, VOTES);
     struct outcome instead;
-    const struct outcome extended = {
-        .kind = OUTCOME_MINE, .sent_at = T0 + 1, .alive_at = T0};
-    const struct outcome granted = {
-        .kind = OUTCOME_GRANTED, .sent_at = T0 + 1, .alive_at = T0};
+    const struct outcome extended = {.kind = OUTCOME_MINE, .sent_at = T0 + 1};
+    const struct outcome granted = {.kind = OUTCOME_GRANTED, .sent_at = T0 + 1};
     for (int failover = 0; failover <= 1; failover++) {
         e.failover = failover;
         assert_true(
-            weigh_outcome(&e, VERB_STAY, &granted, T0 + S - 1, &instead));
+            weigh_outcome(&e, VERB_STAY, &granted, T0, T0 + S - 1, &instead));
         assert_true(weigh_message(&e, T0 + 1, T0, T0 + S - 1));
         assert_int_equal(
-            weigh_outcome(&e, VERB_STAY, &granted, T0 + S, &instead),
+            weigh_outcome(&e, VERB_STAY, &granted, T0, T0 + S, &instead),
             !failover);
         assert_int_equal(weigh_message(&e, T0 + 1, T0, T0 + S), !failover);
         assert_true(
-            weigh_outcome(&e, VERB_EXTEND, &extended, T0 + S, &instead));
+            weigh_outcome(&e, VERB_EXTEND, &extended, T0, T0 + S, &instead));
     }
-    assert_false(weigh_outcome(&e, VERB_STAY, &granted, T0 + S, &instead));
+    assert_false(weigh_outcome(&e, VERB_STAY, &granted, T0, T0 + S, &instead));
     assert_int_equal(instead.fault, FAULT_TIMEOUT);
     assert_true(instead.unsure);
 }
