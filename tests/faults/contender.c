@@ -214,7 +214,8 @@ static void contend(void)
     }
 }
 
-static bool open_all(const char *url, const char *record, const char *resource)
+static bool open_all(
+    const char *url, const char *record, const char *resource, const char *name)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_lock_options lock = NXL_LOCK_OPTIONS_INIT;
@@ -233,7 +234,7 @@ static bool open_all(const char *url, const char *record, const char *resource)
     me.record = open(record, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     me.resource = resource_open(resource);
     if (me.record >= 0 && nxl_client_new(&me.client, url, &options) == NXL_OK &&
-        nxl_lock_new(&me.lock, me.client, COMMON_NAME, &lock) == NXL_OK)
+        nxl_lock_new(&me.lock, me.client, name, &lock) == NXL_OK)
         return true;
     fprintf(stderr, "%s %s\n", why, nxl_client_errmsg(me.client));
     return false;
@@ -241,10 +242,10 @@ static bool open_all(const char *url, const char *record, const char *resource)
 
 int main(int argc, char **argv)
 {
-    if (argc != 11) {
+    if (argc != 11 && argc != 12) {
         fprintf(stderr, "usage: contender URL RECORD RESOURCE TTL_MS "
                         "TIMEOUT_MS WRITE_MS RENEW ASKERS "
-                        "MAX_HOLD_MS SEED\n");
+                        "MAX_HOLD_MS SEED [NAME]\n");
         return 2;
     }
     me.ttl_ms = (int)strtol(argv[4], NULL, 10);
@@ -253,7 +254,8 @@ int main(int argc, char **argv)
     me.max_hold_ms = (int)strtol(argv[9], NULL, 10);
     me.renew = strcmp(argv[7], "1") == 0;
     me.dice = strtoull(argv[10], NULL, 10);
-    if (!open_all(argv[1], argv[2], argv[3]))
+    if (!open_all(
+            argv[1], argv[2], argv[3], argc > 11 ? argv[11] : COMMON_NAME))
         return 1;
     struct sigaction action = {.sa_handler = on_term};
     sigaction(SIGTERM, &action, NULL);
