@@ -91,10 +91,10 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t alive_at, uint64_t now,
     struct outcome *instead)
 {
+    /* Whoever guards against failovers waits for the end of one. */
     if (e->failover && outcome->kind == OUTCOME_FAULT &&
         outcome->fault == FAULT_NOT_PRIMARY) {
-        *instead =
-            *outcome; /* whoever guards against failovers waits for one */
+        *instead = *outcome;
         instead->fault = FAULT_DEMOTED;
         return false;
     }
