@@ -280,12 +280,12 @@ def play(options, name, guard):
             for run in range(options.runs):
                 doubles, first = trial.run(event)
                 doubled += any(doubles.values())
-                waits.append(max((v for k, v in first.items()
-                                  if k != "fresh" and v), default=99))
-                fresh.append(first["fresh"] or 99)
+                first = {k: 99 if v is None else v for k, v in first.items()}
+                waits.append(max(v for k, v in first.items() if k != "fresh"))
+                fresh.append(first["fresh"])
                 print(f"{name}, guard {'on' if guard else 'off'}, run {run}: "
                       f"two holders {doubles}, first grant "
-                      f"{ {k: v and round(v, 2) for k, v in first.items()} }",
+                      f"{ {k: round(v, 2) for k, v in first.items()} }",
                       flush=True)
         finally:
             trial.close()
