@@ -56,19 +56,10 @@ void promotion_restarted(
 
 /* --------------------------------------------------------- former processes */
 
-static void drop_conns(struct world *w, struct model_server *s)
-{
-    struct list *node = s->conns.next, *next;
-    for (; node != &s->conns; node = next) {
-        next = node->next;
-        conn_drop(w, list_entry(node, struct conn, node), chance(w, 50));
-    }
-}
-
 /* It was woken, and has become a replica. */
 static void demoted(struct world *w, struct alarm *alarm)
 {
-    drop_conns(w, list_entry(alarm, struct model_server, takes_over));
+    server_drop_conns(w, list_entry(alarm, struct model_server, takes_over));
 }
 
 /* The process at the address stands still, with its connections, its data and
@@ -177,7 +168,7 @@ static void take_over(struct world *w, struct alarm *alarm)
         server_rewind(w, s);
         begin_history(w, s, new_id(w), s->replid);
     } else {
-        drop_conns(w, s);
+        server_drop_conns(w, s);
         if (s->hands_over)
             another_clock(w, s, AHEAD);
         another_process(w, s);
@@ -207,7 +198,7 @@ bool promotion_lossy(struct world *w, struct model_server *s)
         return true;
     }
     if (chance(w, 40)) {
-        drop_conns(w, s);
+        server_drop_conns(w, s);
         server_rewind(w, s);
         promote_lossy(w, s);
         return true;

@@ -144,14 +144,19 @@ void server_end(struct world *w, struct model_server *s)
         promotion_end(w, s);
 }
 
-void server_crash(
-    struct world *w, struct model_server *s, enum restart how, uint64_t away)
+void server_drop_conns(struct world *w, struct model_server *s)
 {
     struct list *node = s->conns.next, *next;
     for (; node != &s->conns; node = next) {
         next = node->next;
         conn_drop(w, list_entry(node, struct conn, node), chance(w, 50));
     }
+}
+
+void server_crash(
+    struct world *w, struct model_server *s, enum restart how, uint64_t away)
+{
+    server_drop_conns(w, s);
     s->down = true;
     s->restart = how;
     s->stopped_until = 0;

@@ -126,6 +126,8 @@ void server_apply(struct world *w, struct model_server *s, struct message *m);
 
 /* It is stopped no longer, and reads what has come. */
 void server_thaw(struct world *w, struct model_server *s);
+/* Its end of all connections is gone. */
+void server_drop_conns(struct world *w, struct model_server *s);
 void server_crash(
     struct world *w, struct model_server *s, enum restart how, uint64_t away);
 
