@@ -260,19 +260,19 @@ def backlog(trial):
 
 
 # What it does, whether it loses locks, and the longest wait for the first grant
-# with the guard and without.
+# with the guard.
 EVENTS = {
-    "crash": (crash, True, NEEDED_S + 1.5, None),
-    "stopped": (stopped, True, NEEDED_S + 1.5, None),
-    "empty": (empty, True, NEEDED_S + 1.5, None),
-    "planned": (planned, False, 3, None),
-    "backlog": (backlog, False, 1.5, 1.5),
+    "crash": (crash, True, NEEDED_S + 1.5),
+    "stopped": (stopped, True, NEEDED_S + 1.5),
+    "empty": (empty, True, NEEDED_S + 1.5),
+    "planned": (planned, False, 3),
+    "backlog": (backlog, False, 1.5),
 }
 
 
 def play(options, name, guard):
     """(complaint or "", a row of the table)"""
-    event, loses, limit, _ = EVENTS[name]
+    event, loses, limit = EVENTS[name]
     doubled, waits, fresh = 0, [], []
     with tempfile.TemporaryDirectory(prefix="nxlock-failover-") as directory:
         trial = Trial(directory, options.programs, guard)
