@@ -51,9 +51,8 @@ struct nxl_client {
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
     uint32_t max_ttl_ms, drift_ppm;
-    bool guards_restarts;   /* a restarted server has no vote for a while */
-    bool guards_failover;   /* nor has one that was promoted */
-    bool warns_of_failover; /* one server, and nothing was said about that */
+    bool guards_restarts; /* a restarted server has no vote for a while */
+    bool guards_failover; /* nor has one that was promoted */
     struct slice prefix;
     struct slice marker; /* the key of wire/marker.h; owned */
 

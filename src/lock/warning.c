@@ -123,6 +123,8 @@ static void note_failover(struct nxl_client *client)
     const struct server *s = &nodes_first(&client->nodes)->server;
     int replicas = s->facts.replicas;
     struct text *text = &client->warning_text[WARNING_FAILOVER];
+    if (s->to.settings->guard_failover != GUARD_SWITCH_AUTO)
+        return; /* somebody has decided */
     if (client->stats.grants < 1 || (replicas < 1 && !s->facts.replid2[0]))
         return;
     text_clear(text);
@@ -150,7 +152,7 @@ void warning_note_grant(const struct nxl_lock *lock)
         note_records(lock);
     if (client->server_count > 1 && !was_warned(client, WARNING_MINORITY))
         note_minority(lock);
-    if (client->warns_of_failover && !was_warned(client, WARNING_FAILOVER))
+    if (client->server_count == 1 && !was_warned(client, WARNING_FAILOVER))
         note_failover(client);
 }
 
