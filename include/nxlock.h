@@ -503,13 +503,17 @@ typedef struct nxl_server_facts {
     /* guard_failover is on for it; how many replicas are connected to it. */
     bool failover_guarded;
     int replicas;
+    /* How long it grants no lock yet, because it restarted or was promoted
+     * (guard_restarts, guard_failover); no_vote says why and since when. 0: it
+     * votes, or has no vote for another reason. */
+    int64_t quarantine_ms;
 } nxl_server_facts;
 
 /* clang-format off */
 #define NXL_SERVER_FACTS_INIT { sizeof(nxl_server_facts), 0, "", 0, \
                                 { 0, 0, 0 }, 0, 0, "", 0, 0, "", 0, "", 0, 0, \
                                 0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, "", 0, \
-                                "", 0, 0 }
+                                "", 0, 0, 0 }
 /* clang-format on */
 
 /* Fills in *facts for one server, numbered from 0 in the order of the URLs. No
@@ -541,10 +545,10 @@ typedef struct nxl_histogram {
  * last bucket, which has no limit, or there is no such bucket. */
 uint64_t nxl_histogram_limit_ms(size_t bucket);
 
-/* Counters of a client since it was created. All but least_slack_ms only grow.
- * nxl_once_begin() counts as an acquire, except with NXL_ONCE_LOOK. Calls that
- * are refused for a wrong argument or a wrong order are not counted.
- * docs/operating.md shows how to export the counters. */
+/* Counters of a client since it was created. All but least_slack_ms and
+ * quarantine_ms only grow. nxl_once_begin() counts as an acquire, except with
+ * NXL_ONCE_LOOK. Calls that are refused for a wrong argument or a wrong order
+ * are not counted. docs/operating.md shows how to export the counters. */
 typedef struct nxl_stats {
     /* Acquires that are over, by their result. Their sum is wait.count. A grant
      * that expired before its event was taken (NXL_LOST) counts as a grant. */
@@ -582,6 +586,14 @@ typedef struct nxl_stats {
     uint64_t reconnects;  /* of these, all but the first one to each server */
     uint64_t cleanups;    /* tokens of cancelled requests that were found on a
                            * server and removed */
+
+    /* Failovers that this client has seen: a server at an address was promoted
+     * after the client had been connected there. Without guard_failover, and
+     * with one server, none may be seen. */
+    uint64_t failovers;
+    uint64_t quarantine_ms; /* how long a server grants no lock yet, because it
+                             * restarted or was promoted; of several servers
+                             * the longest. 0: all do */
 } nxl_stats;
 
 /* Copies the counters into *stats; size is sizeof(nxl_stats) as the caller was

@@ -67,6 +67,7 @@ static void add_voting(
     facts->guarded = n->client->guards_restarts;
     facts->failover_guarded = n->client->guards_failover;
     facts->replicas = n->server.facts.replicas;
+    facts->quarantine_ms = (int64_t)voters_quarantine_ms(n, now);
 }
 
 static void add_strategy(const struct server *s, nxl_server_facts *facts)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads what a client has counted. */
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "client/voters.h"
 #include "lock/stats.h"
 
 uint64_t nxl_histogram_limit_ms(size_t bucket)
@@ -20,6 +23,9 @@ int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
         now.cleanups += server->cleaned;
         now.connections += server->connections;
         now.reconnects += server->connections ? server->connections - 1 : 0;
+        now.failovers += n->voter.eligibility.failovers;
+        now.quarantine_ms =
+            later(now.quarantine_ms, voters_quarantine_ms(n, clock_now()));
     }
     client_unlock(client);
     memset(stats, 0, size);

@@ -45,6 +45,14 @@ void voters_explain(const struct node *n, uint64_t now, struct text *text)
         add_reason(n, now, text);
 }
 
+uint64_t voters_quarantine_ms(const struct node *n, uint64_t now)
+{
+    const struct eligibility *e = &n->voter.eligibility;
+    if (!eligibility_matters(e, VERB_ACQUIRE))
+        return 0;
+    return (eligibility_quarantine(e, now) + NS_PER_MS - 1) / NS_PER_MS;
+}
+
 static void refuse_requests(struct node *n, uint64_t now)
 {
     const struct eligibility *e = &n->voter.eligibility;

@@ -33,4 +33,8 @@ bool voters_believe(struct node *n, uint64_t sent_at, uint64_t now);
 /* Adds why it has no vote now, or nothing. */
 void voters_explain(const struct node *n, uint64_t now, struct text *text);
 
+/* How long it has no vote yet because it restarted or was promoted, rounded up;
+ * 0: it has one, or lacks it for another reason. */
+uint64_t voters_quarantine_ms(const struct node *n, uint64_t now);
+
 #endif

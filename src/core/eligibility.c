@@ -156,6 +156,29 @@ static enum eligibility_reason reason_of(const struct server_info *info,
     return REASON_NONE;
 }
 
+/* A process with a second history was promoted, unless it is so young that it
+ * has rather read an RDB file. */
+static bool is_failover(enum lineage_news news, const struct server_info *info,
+    const struct eligibility_terms *terms)
+{
+    switch (news) {
+    case LINEAGE_HANDED_OVER:
+    case LINEAGE_PROMOTED:
+        return true;
+    case LINEAGE_UNSEEN:
+        return server_has_second_history(info);
+    case LINEAGE_REPLACED:
+        return server_has_second_history(info) &&
+               certain_age_s(info) >= eligibility_needed_s(terms);
+    case LINEAGE_REPLICA:
+    case LINEAGE_FIRST:
+    case LINEAGE_FIRST_OLD:
+    case LINEAGE_SAME:
+        break;
+    }
+    return false;
+}
+
 void eligibility_judge(struct eligibility *e, const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate, uint64_t now)
 {
@@ -163,6 +186,7 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     bool was_unfit = eligibility_unfit(e);
     e->judged_at = now;
     e->reason = reason_of(info, terms, duplicate);
+    e->failovers += is_failover(news, info, terms);
     /* Slots that were elsewhere may have come back empty, and an active replica
      * has what others wrote. */
     if (was_unfit && !eligibility_unfit(e))
@@ -190,6 +214,11 @@ int64_t eligibility_handed_over_s(const struct eligibility *e,
 bool eligibility_votes(const struct eligibility *e, uint64_t now)
 {
     return e->reason == REASON_NONE && now >= e->votes_at;
+}
+
+uint64_t eligibility_quarantine(const struct eligibility *e, uint64_t now)
+{
+    return e->reason == REASON_NONE ? deadline_left(e->votes_at, now) : 0;
 }
 
 enum fault eligibility_fault(const struct eligibility *e, uint64_t now)

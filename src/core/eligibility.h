@@ -61,12 +61,14 @@ struct eligibility {
     uint64_t since; /* roughly when its process started or was promoted; if it
                      * changed: when that was seen */
     enum quarantine_cause cause;
-    bool set_back;  /* of the info that was judged last: see server_info */
-    int slots;      /* likewise */
-    bool must_vote; /* locks need its vote, by the terms */
-    bool durable;   /* likewise, see the terms */
-    bool failover;  /* likewise */
-    bool several;   /* likewise */
+    unsigned failovers; /* that were seen: another primary was met than before,
+                         * or the same one after it had been a replica */
+    bool set_back;      /* of the info that was judged last: see server_info */
+    int slots;          /* likewise */
+    bool must_vote;     /* locks need its vote, by the terms */
+    bool durable;       /* likewise, see the terms */
+    bool failover;      /* likewise */
+    bool several;       /* likewise */
 };
 
 /* No lock belongs there, even with one server and whatever its name. */
@@ -102,6 +104,10 @@ int64_t eligibility_handed_over_s(const struct eligibility *e,
 
 /* May an acquire be sent to it now? */
 bool eligibility_votes(const struct eligibility *e, uint64_t now);
+
+/* How long it has no vote yet because it restarted or was promoted; 0 if it has
+ * one, or lacks it for another reason. In ns. */
+uint64_t eligibility_quarantine(const struct eligibility *e, uint64_t now);
 
 /* Why not: FAULT_NONE when it has a vote. */
 enum fault eligibility_fault(const struct eligibility *e, uint64_t now);

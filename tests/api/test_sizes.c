@@ -13,7 +13,7 @@
     (offsetof(nxl_client_options, errbuf_size) + sizeof(size_t))
 #define FIRST_LOCK_OPTIONS                                                     \
     (offsetof(nxl_lock_options, retry_max_ms) + sizeof(int64_t))
-#define FIRST_STATS sizeof(nxl_stats)
+#define FIRST_STATS (offsetof(nxl_stats, cleanups) + sizeof(uint64_t))
 #define FIRST_HOLDER offsetof(nxl_holder, label)
 #define URL "redis://localhost:1"
 

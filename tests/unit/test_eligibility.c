@@ -388,6 +388,60 @@ static void histories_and_durable(void **state)
     }
 }
 
+/* Each is counted once, however often the server is looked at; a restart, one
+ * from an RDB file too, and what happened before the first look are none. */
+static void failovers_are_counted_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *run_id, *role, *replid, *replid2;
+        int64_t uptime_s;
+        unsigned failovers;
+    } looks[] = {
+        {"aaaa", "master", "2", "1", 9999, 0},   /* long ago */
+        {"bbbb", "master", "7", "", 1, 0},       /* without data */
+        {"cccc", "master", "8", "7", 1, 0},      /* from an RDB file */
+        {"dddd", "master", "9", "8", 9999, 1},   /* promoted, unseen */
+        {"eeee", "slave", "9", "", 9999, 1},     /* to be promoted, */
+        {"eeee", "master", "10", "9", 9999, 2},  /* and it is */
+        {"eeee", "master", "11", "10", 9999, 3}, /* a replica in between */
+        {"eeee", "master", "12", "", 9999, 3},   /* its backlog was freed */
+    };
+    set_up(NULL);
+    terms.failover = true;
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+        info.run_id = looks[i].run_id;
+        info.role = looks[i].role;
+        info.replid = looks[i].replid;
+        info.replid2 = looks[i].replid2;
+        info.uptime_s = looks[i].uptime_s;
+        for (int again = 0; again < 3; again++) {
+            judge(T0 + S * i);
+            assert_int_equal(s.failovers, looks[i].failovers);
+        }
+    }
+}
+
+/* How long a quarantine lasts yet; a replica is in none. */
+static void what_is_left_of_a_quarantine(void **state)
+{
+    (void)state;
+    set_up(NULL);
+    terms.failover = true;
+    judge(T0);
+    assert_int_equal(eligibility_quarantine(&s, T0), 0);
+    info.run_id = "bbbb";
+    info.replid = "2";
+    info.replid2 = "1";
+    judge(T0);
+    assert_int_equal(
+        eligibility_quarantine(&s, T0 + S), (FAILOVER_NEEDED - 1) * S);
+    assert_int_equal(eligibility_quarantine(&s, T0 + FAILOVER_NEEDED * S), 0);
+    info.role = "slave";
+    judge(T0 + S);
+    assert_int_equal(eligibility_quarantine(&s, T0 + S), 0);
+}
+
 /* The former primary says that nothing was lost: then a second is enough, if
  * half of a lease's drift covers what the new one's clock is ahead. */
 static void one_that_was_handed_over_to(void **state)
@@ -495,6 +549,8 @@ int main(void)
         cmocka_unit_test_setup(a_durable_one_is_exempt, set_up),
         cmocka_unit_test_setup(one_that_was_promoted, set_up),
         cmocka_unit_test_setup(histories_and_durable, set_up),
+        cmocka_unit_test_setup(failovers_are_counted_once, set_up),
+        cmocka_unit_test_setup(what_is_left_of_a_quarantine, set_up),
         cmocka_unit_test_setup(one_that_was_handed_over_to, set_up),
         cmocka_unit_test_setup(a_hand_over_within_a_quarantine, set_up),
         cmocka_unit_test_setup(without_the_guard, set_up),
