@@ -73,6 +73,25 @@ static int64_t unix_ms(const struct event *event)
     return (int64_t)event->time.tv_sec * 1000 + event->time.tv_nsec / 1000000;
 }
 
+static bool guards_failover(void)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+
+    return nxl_client_server_facts(run.client, 0, &facts) == NXL_OK &&
+           facts.failover_guarded;
+}
+
+static void print_failovers(FILE *out, const nxl_stats *stats)
+{
+    put_metric(out, "nxlock_last_run_failovers",
+        "How many failovers the last run saw.", "");
+    fprintf(out, "%" PRIu64 "\n", stats->failovers);
+    put_seconds(out, "nxlock_last_run_quarantine_seconds",
+        "How long the server granted no lock yet, when the last run ended, "
+        "because it had restarted or been promoted.",
+        (int64_t)stats->quarantine_ms);
+}
+
 static void print_run(FILE *out, const struct event *end)
 {
     char result[64];
@@ -96,11 +115,14 @@ static void print_run(FILE *out, const struct event *end)
         put_seconds(out, "nxlock_last_run_duration_seconds",
             "How long the command of the last run took.", end->ran_ms);
     /* The watchdog has no client. */
-    if (nxl_client_stats(run.client, &stats, sizeof(stats)) == NXL_OK &&
-        stats.renewals > 0)
+    if (nxl_client_stats(run.client, &stats, sizeof(stats)) != NXL_OK)
+        return;
+    if (stats.renewals > 0)
         put_seconds(out, "nxlock_last_run_least_slack_seconds",
             "The shortest time left of the lease at a renewal in the last run.",
             (int64_t)stats.least_slack_ms);
+    if (guards_failover())
+        print_failovers(out, &stats);
 }
 
 static void print_success(FILE *out, const struct event *end)

@@ -24,6 +24,7 @@
 #include "cli/foreign.h"
 #include "cli/keyboard.h"
 #include "cli/outbox.h"
+#include "cli/quarantine.h"
 #include "cli/report.h"
 #include "cli/table.h"
 
@@ -381,9 +382,11 @@ void session_complain(struct session *session, const char *what, int result)
     const char *why = nxl_lock_errmsg(session->lock);
     struct event event = {
         .kind = event_of_failure(result), .why = failure_words(why, result)};
+    char advice[QUARANTINE_WORDS];
 
-    event_report(
-        event, "cannot %s '%s': %s", what, session->args->shown, event.why);
+    event_report(event, "cannot %s '%s': %s%s", what, session->args->shown,
+        event.why,
+        quarantine_advice(advice, session->args, session->client, result));
     connect_advise(session->args, session->client, result);
 }
 

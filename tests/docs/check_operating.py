@@ -24,7 +24,7 @@ ROOT = pathlib.Path(sys.argv[3])
 sys.path.insert(0, str(ROOT / "tests/cli"))
 
 import metrics_file
-from rig import Server, Tap, clean_environment
+from rig import Server, Tap, await_, clean_environment
 
 FOLDER = "/var/lib/prometheus/node-exporter"
 RULE_TEST = """
@@ -97,8 +97,9 @@ def block(page, kind):
 
 
 def cron(tap, nxlock, page, folder):
-    """What the crontab line writes, with a renewal in between: the metrics of
-    the last run, and those of the last success."""
+    """What the crontab line writes, with a renewal in between and the guard
+    against failovers: the metrics of the last run, and those of the last
+    success."""
     line = block(page, "cron").strip()
     tap.check(f"directory={FOLDER}" in page and f" {FOLDER} " in line,
               "one directory")
@@ -106,8 +107,14 @@ def cron(tap, nxlock, page, folder):
     command = command.replace("/usr/local/bin/nxlock", nxlock) \
         .replace("/usr/local/bin/backup", "sleep 0.4") \
         .replace("-n ", "-n --ttl 600ms ")
+    guarded = {**os.environ, "NXLOCK_URL": os.environ["NXLOCK_URL"] +
+               "?guard_failover=on&max_ttl_ms=600"}
+    tap.check(await_(lambda: subprocess.run(
+        [nxlock, "run", "old-enough", "-n", "--ttl", "600ms", "--", "true"],
+        env=guarded, capture_output=True, timeout=60,
+        check=False).returncode == 0), "the server is old enough")
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True,
-                          timeout=60, check=False)
+                          env=guarded, timeout=60, check=False)
     tap.equal((done.returncode, done.stdout, done.stderr), (0, b"", b""),
               "the crontab line")
     return [metrics_file.read(os.path.join(

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_failover.py NXLOCK: what the command says of a failover.
+
+A primary and its replica behind one address, a symbolic link to the socket of
+one of them, with guard_failover=on. After a promotion a refusal names a wait,
+and that wait succeeds; the metrics count the failover; --every goes on.
+
+Leases of at most 900 ms: the guard lasts for 2 s.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+
+import metrics_file
+from rig import Server, Tap, await_, clean_environment, free_port, nx
+
+GUARD = "max_ttl_ms=900&guard_failover=on"
+LEASE = ("--ttl", "800ms", "--grace", "100ms")
+GUARD_S = 2
+RUN = "nxlock_last_run_"
+
+
+class Pair:
+    """Two servers, and the address that leads to one of them."""
+
+    def __init__(self, nxlock, servers, ports):
+        self.nxlock, self.servers, self.ports = nxlock, servers, ports
+        self.primary, self.replica = 0, 1
+        self.front = os.path.join(servers[0].folder, "front")
+        self.url = f"unix://{self.front}?{GUARD}"
+
+    def lead_to(self, number):
+        os.symlink(self.servers[number].socket, self.front + ".new")
+        os.rename(self.front + ".new", self.front)
+
+    def of(self, number, section, name):
+        info = self.servers[number].cli("INFO", section).decode()
+        found = re.search(rf"^{name}:(.*?)\r?$", info, re.M)
+        return found[1] if found else ""
+
+    def settle(self):
+        """The primary has a replica, and has been one for long enough."""
+        self.servers[self.primary].cli("REPLICAOF", "NO", "ONE")
+        self.servers[self.replica].cli("REPLICAOF", "127.0.0.1",
+                                       str(self.ports[self.primary]))
+        self.lead_to(self.primary)
+        return await_(lambda: self.of(self.replica, "replication",
+                                      "master_link_status") == "up") and \
+            await_(lambda: self.run("run", "settled", "-n", "--",
+                                    "true").returncode == 0)
+
+    def promote(self):
+        self.primary, self.replica = self.replica, self.primary
+        self.servers[self.primary].cli("REPLICAOF", "NO", "ONE")
+        self.lead_to(self.primary)
+
+    def run(self, *words):
+        return nx(self.nxlock, *words, "-u", self.url) if "--" not in words \
+            else nx(self.nxlock, *words[:words.index("--")], "-u", self.url,
+                    *words[words.index("--"):])
+
+
+def advised(said):
+    found = re.search(rb"; -w (\d+)s would wait for that\n", said)
+    return int(found[1]) if found else 0
+
+
+def refusals(tap, pair):
+    """Each that a -w could have avoided names one."""
+    tap.check(pair.settle(), "a primary with a replica")
+    pair.promote()
+    promoted = time.monotonic()
+    for words in (("run", "r", *LEASE, "-n", "--", "true"),
+                  ("run", "r", *LEASE, "-w", "300ms", "--", "true"),
+                  ("acquire", "r", "--ttl", "800ms", "-n"),
+                  ("wait", "r", "-w", "100ms")):
+        done = pair.run(*words)
+        note = done.stderr.decode()
+        tap.check(done.returncode == 69 and b"it grants locks again in " in
+                  done.stderr, f"{words[0]} is refused", note)
+        tap.check(GUARD_S <= advised(done.stderr) <= GUARD_S + 7,
+                  f"{words[0]} says which -w would do", note)
+    wait = advised(done.stderr)
+    done = pair.run("run", "r", *LEASE, "-w", f"{wait}s", "--", "true")
+    took = time.monotonic() - promoted
+    tap.check(done.returncode == 0 and took >= GUARD_S,
+              "and that wait is long enough", f"{took}\n{done.stderr}")
+
+
+def not_advised(tap, pair):
+    """Waiting longer would not help, or it does without."""
+    pair.settle()
+    pair.lead_to(pair.replica)
+    done = pair.run("run", "r", *LEASE, "-n", "--", "true")
+    tap.check(done.returncode == 69 and b"a replica" in done.stderr and
+              advised(done.stderr) == 0, "a replica: no wait is named",
+              done.stderr)
+    pair.lead_to(pair.primary)
+    pair.servers[pair.primary].cli("SET", "b", "somebody", "PX", "60000")
+    done = pair.run("run", "b", *LEASE, "-n", "--", "true")
+    tap.check(done.returncode == 75 and advised(done.stderr) == 0,
+              "a busy lock: no wait is named", done.stderr)
+
+
+def metrics(tap, pair):
+    """A run that lives through a failover, and one right after it."""
+    folder = pair.servers[0].folder
+    path = os.path.join(folder, f"{RUN}m.prom")
+    pair.settle()
+    pair.run("run", "m", *LEASE, "--metrics", folder, "--", "true")
+    _, found = metrics_file.read(path)
+    tap.equal((found.get(RUN + "failovers"),
+               found.get(RUN + "quarantine_seconds")), (0.0, 0.0),
+              "without a failover")
+    process = subprocess.Popen(
+        [pair.nxlock, "run", "m", *LEASE, "-u", pair.url, "--metrics", folder,
+         "--", "sleep", "1"],
+        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    primary = pair.servers[pair.primary]
+    tap.check(await_(lambda: primary.cli("EXISTS", "m") == b"1\n"), "it holds")
+    primary.cli("WAIT", "1", "1000")
+    pair.promote()
+    primary.cli("CLIENT", "KILL", "TYPE", "normal")
+    process.wait(60)
+    _, found = metrics_file.read(path)
+    tap.equal(found.get(RUN + "failovers"), 1.0, "a failover is counted once")
+    tap.check(0 < found.get(RUN + "quarantine_seconds", 0) <= GUARD_S,
+              "and the quarantine goes on", found)
+    pair.run("run", "m", *LEASE, "-n", "--metrics", folder, "--", "true")
+    _, found = metrics_file.read(path)
+    tap.equal(found.get(RUN + "failovers"), 0.0,
+              "a run after the failover has not seen it")
+    tap.check(found.get(RUN + "quarantine_seconds", 0) > 0,
+              "but knows of the quarantine", found)
+
+
+def main(nxlock):
+    tap = Tap()
+    ports = free_port(), free_port()
+    with Server("--port", str(ports[0]), "--bind", "127.0.0.1") as one, \
+            Server("--port", str(ports[1]), "--bind", "127.0.0.1",
+                   "--repl-diskless-sync-delay", "0") as other:
+        clean_environment(one)
+        pair = Pair(nxlock, (one, other), ports)
+        one.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+        for act in (refusals, not_advised, metrics):
+            act(tap, pair)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
