@@ -15,7 +15,7 @@ static enum proxy_way way_of(const char *word)
     return strcmp(word, "up") == 0 ? PROXY_UP : PROXY_DOWN;
 }
 
-/* ORDER [up|down] [NUMBER]; false: there is no such order. */
+/* ORDER [up|down|PATH] [NUMBER]; false: there is no such order. */
 static bool obey(struct proxy *p, const char *order, const char *way, int n)
 {
     if (strcmp(order, "delay") == 0)
@@ -26,6 +26,8 @@ static bool obey(struct proxy *p, const char *order, const char *way, int n)
         proxy_drop(p, way_of(way), n != 0);
     else if (strcmp(order, "cut-after") == 0)
         proxy_cut_after(p, way_of(way), (size_t)n);
+    else if (strcmp(order, "lead") == 0)
+        proxy_lead(p, way);
     else if (strcmp(order, "refuse") == 0)
         proxy_refuse(p, n != 0);
     else if (strcmp(order, "cut") == 0)
@@ -39,7 +41,7 @@ static bool obey(struct proxy *p, const char *order, const char *way, int n)
 
 int main(int argc, char **argv)
 {
-    char line[128], order[32], way[32];
+    char line[256], order[32], way[128] = "";
     if (argc != 2)
         return 2;
     struct proxy *p = proxy_start(argv[1], 0);
@@ -47,7 +49,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {
         int n = 0;
-        if (sscanf(line, "%31s %31s %d", order, way, &n) < 1 ||
+        if (sscanf(line, "%31s %127s %d", order, way, &n) < 1 ||
             !obey(p, order, way, n))
             break;
         puts("ok");

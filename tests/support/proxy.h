@@ -51,6 +51,9 @@ void proxy_cut(struct proxy *p, bool reset);
  * server that closes its side meanwhile never gets it. */
 void proxy_strand(struct proxy *p);
 void proxy_deliver(struct proxy *p);
+/* Later connections lead to the server at this unix socket; those there are
+ * stay where they lead. */
+void proxy_lead(struct proxy *p, const char *path);
 /* Shuts the listening sockets: connecting is refused; false opens them at
  * the same places again. Connections stay. */
 void proxy_refuse(struct proxy *p, bool refused);

@@ -10,7 +10,7 @@
 #include "support/local.h"
 #include "support/proxy.h"
 
-enum { PAIRS = 64 };
+enum { PAIRS = 128 };
 
 struct chunk {
     struct chunk *next;

@@ -98,6 +98,13 @@ void proxy_deliver(struct proxy *p)
     pthread_mutex_unlock(&p->lock);
 }
 
+void proxy_lead(struct proxy *p, const char *path)
+{
+    pthread_mutex_lock(&p->lock);
+    snprintf(p->target, sizeof(p->target), "%s", path);
+    pthread_mutex_unlock(&p->lock);
+}
+
 void proxy_refuse(struct proxy *p, bool refused)
 {
     pthread_mutex_lock(&p->lock);
