@@ -4,7 +4,7 @@
 
 A primary and its replica behind one address, a symbolic link to the socket of
 one of them, with guard_failover=on. After a promotion a refusal names a wait,
-and that wait succeeds; the metrics count the failover; --every goes on.
+and that wait succeeds; the metrics count the failover.
 
 Leases of at most 900 ms: the guard lasts for 2 s.
 """

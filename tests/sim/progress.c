@@ -33,7 +33,8 @@ static uint64_t bound_of(const struct world *w, unsigned name)
     if (w->options.servers == 1) /* a clock that is set back makes gaps */
         return 2 * turn + (s->far_back ? GAP_MOST_MS * MS : 0);
     turn += w->progress.budget_ns[name];
-    return (3 + s->processes * s->workers / 2) * turn;
+    unsigned workers = s->processes * s->workers;
+    return (3 + (s->failover ? workers : workers / 2)) * turn;
 }
 
 /* ------------------------------------------------ which servers are reached
