@@ -30,8 +30,9 @@ KINDS = {"poll": ("&poll=1", 0), "line": ("", 0), "renew": ("", 1),
          "fresh": ("&poll=1", 0)}
 PROCESSES = 4  # of each kind
 LIFE_S = 0.25  # of a fresh one, at least
-AIM_S = 12     # until all kinds have been seen to hold it at a time
+AIM_S = 5      # until all kinds have been seen to hold it at a time
 MARGIN_S = 1.5
+BUSY_S = 10    # more than that, in the test, which runs beside others
 # play: what happens. loses: locks. lost: what is granted reaches no replica.
 # ttl_ms: of the leases. left_s: of their holds, when it happens. judged: the
 # guard covers it. arguments: of the servers. limit_s: until the first grant
@@ -369,7 +370,9 @@ class Sum:
 
     def of_guard(self):
         planned = self.name == "planned"
-        limit = self.event.limit_s or needed_s(self.event.ttl_ms) + MARGIN_S
+        slack = BUSY_S if self.options.short else 0
+        limit = slack + (self.event.limit_s or
+                         needed_s(self.event.ttl_ms) + MARGIN_S)
         for kind, waits in self.first.items():
             if self.doubled[kind]:
                 yield f"{kind}: {self.doubled[kind]} runs with two holders"
@@ -378,16 +381,18 @@ class Sum:
                 yield f"{kind}: the first grant came after {wait:.2f} s"
             apart = (statistics.median(self.first["fresh"]) -
                      statistics.median(waits))
-            if abs(apart) > MARGIN_S:
+            if abs(apart) > slack + MARGIN_S:
                 yield f"fresh: {apart:.2f} s after {kind}"
 
     def without(self):
         least = -(-self.options.runs * 3 // 4)
-        if self.event.loses and self.options.short and not self.any:
-            yield "no two holders"
+        if self.options.short:
+            if self.event.loses and not self.any:
+                yield "no two holders"
+            return
         for kind, waits in self.after_move.items():
             doubled = self.doubled[kind]
-            if self.event.loses and not self.options.short and doubled < least:
+            if self.event.loses and doubled < least:
                 yield f"{kind}: {doubled} runs with two holders prove nothing"
             # Locks that are not lost are waited for; and so is the end of a
             # silent connection.
