@@ -211,7 +211,7 @@ static void the_parent_keeps_its_lock(void **state)
  * parent closes is not gone then, but it must not be called for it. */
 static void a_child_that_keeps_them_open(void **state)
 {
-    nxl_client *client = client_on(TERMS);
+    nxl_client *client = client_on(NO_GUARD "&timeout_ms=5000");
     nxl_lock *lock = new_lock(client, "k", 30000);
     int status;
 

@@ -33,9 +33,10 @@
  *   that is lost is often still there when the next two begin. Each turn more
  *   is several times as rare: of 20000 worlds each of 1, 3, 4 and 5 servers
  *   one came to half of its bound, and none to 52 % of it. Where replicas
- *   take over it is 1 turn more for each worker: of three servers the promoted
+ *   take over it is 1 turn for each worker: of three servers the promoted
  *   one has no vote for long, so all need both others, and two that have one
- *   each lose both. Of 100000 such worlds 4 came to 5 turns.
+ *   each lose both. Of 100000 such worlds of three servers one came to 83 %
+ *   of that.
  */
 #ifndef NXLOCK_SIM_PROGRESS_H
 #define NXLOCK_SIM_PROGRESS_H
