@@ -85,6 +85,15 @@ static void quarantine_young(struct eligibility *e,
             e, longest_s(terms), certain_age_s(info), CAUSE_STARTED, now);
 }
 
+/* It has a second history, which is not that of an RDB file: one that has just
+ * started has read that. */
+static bool was_promoted(
+    const struct server_info *info, const struct eligibility_terms *terms)
+{
+    return server_has_second_history(info) &&
+           certain_age_s(info) >= eligibility_needed_s(terms);
+}
+
 /* What the history of its data demands; without the guard against failovers,
  * only whether it is another process. */
 static void quarantine(struct eligibility *e, const struct server_info *info,
@@ -97,10 +106,8 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
     bool lossless = terms->durable && !second;
     uint64_t age =
         second && info->primary_s > 0 ? (uint64_t)info->primary_s : 0;
-    /* One that has just started has read an RDB file. */
-    bool old = certain_age_s(info) >= needed;
-    enum quarantine_cause cause =
-        second && old ? CAUSE_PROMOTED : CAUSE_CHANGED;
+    bool promoted = terms->failover && was_promoted(info, terms);
+    enum quarantine_cause cause = promoted ? CAUSE_PROMOTED : CAUSE_CHANGED;
     if (news == LINEAGE_HANDED_OVER && !terms->failover)
         news = LINEAGE_PROMOTED;
     switch (news) {
@@ -123,7 +130,7 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
     case LINEAGE_FIRST_OLD:
         if (second && guarded(GUARD_AGE))
             quarantine_rest(
-                e, needed, age, old ? CAUSE_OLD_PROMOTION : cause, now);
+                e, needed, age, promoted ? CAUSE_OLD_PROMOTION : cause, now);
         break;
     case LINEAGE_FIRST:
     case LINEAGE_SAME:
@@ -156,20 +163,18 @@ static enum eligibility_reason reason_of(const struct server_info *info,
     return REASON_NONE;
 }
 
-/* A process with a second history was promoted, unless it is so young that it
- * has rather read an RDB file. */
+/* Has another primary been met than before, or the same one after it had been a
+ * replica? */
 static bool is_failover(enum lineage_news news, const struct server_info *info,
     const struct eligibility_terms *terms)
 {
     switch (news) {
     case LINEAGE_HANDED_OVER:
     case LINEAGE_PROMOTED:
-        return true;
     case LINEAGE_UNSEEN:
-        return server_has_second_history(info);
+        return true;
     case LINEAGE_REPLACED:
-        return server_has_second_history(info) &&
-               certain_age_s(info) >= eligibility_needed_s(terms);
+        return was_promoted(info, terms);
     case LINEAGE_REPLICA:
     case LINEAGE_FIRST:
     case LINEAGE_FIRST_OLD:
