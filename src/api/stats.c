@@ -16,6 +16,7 @@ int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
         return NXL_E_INVALID;
     if (client_forked(client))
         return NXL_E_FORKED;
+    uint64_t at = clock_now();
     client_lock(client);
     nxl_stats now = client->stats;
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
@@ -25,7 +26,7 @@ int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
         now.reconnects += server->connections ? server->connections - 1 : 0;
         now.failovers += n->voter.eligibility.failovers;
         now.quarantine_ms =
-            later(now.quarantine_ms, voters_quarantine_ms(n, clock_now()));
+            later(now.quarantine_ms, voters_quarantine_ms(n, at));
     }
     client_unlock(client);
     memset(stats, 0, size);
