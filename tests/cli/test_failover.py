@@ -33,7 +33,7 @@ class Pair:
         self.nxlock, self.servers, self.ports = nxlock, servers, ports
         self.primary, self.replica = 0, 1
         self.front = os.path.join(servers[0].folder, "front")
-        self.url = f"unix://{self.front}?{GUARD}"
+        os.environ["NXLOCK_URL"] = f"unix://{self.front}?{GUARD}"
 
     def lead_to(self, number):
         os.symlink(self.servers[number].socket, self.front + ".new")
@@ -61,9 +61,7 @@ class Pair:
         self.lead_to(self.primary)
 
     def run(self, *words):
-        return nx(self.nxlock, *words, "-u", self.url) if "--" not in words \
-            else nx(self.nxlock, *words[:words.index("--")], "-u", self.url,
-                    *words[words.index("--"):])
+        return nx(self.nxlock, *words)
 
 
 def advised(said):
@@ -119,8 +117,8 @@ def metrics(tap, pair):
                found.get(RUN + "quarantine_seconds")), (0.0, 0.0),
               "without a failover")
     process = subprocess.Popen(
-        [pair.nxlock, "run", "m", *LEASE, "-u", pair.url, "--metrics", folder,
-         "--", "sleep", "1"],
+        [pair.nxlock, "run", "m", *LEASE, "--metrics", folder, "--",
+         "sleep", "1"],
         stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     primary = pair.servers[pair.primary]
     tap.check(await_(lambda: primary.cli("EXISTS", "m") == b"1\n"), "it holds")

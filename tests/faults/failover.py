@@ -35,11 +35,12 @@ MARGIN_S = 1.5
 BUSY_S = 10    # more than that, in the test, which runs beside others
 # play: what happens. loses: locks. lost: what is granted reaches no replica.
 # ttl_ms: of the leases. left_s: of their holds, when it happens. judged: the
-# guard covers it. arguments: of the servers. limit_s: until the first grant
-# with the guard; None: that of the page and MARGIN_S.
+# guard covers it. silent: the former primary leaves connections open, and does
+# not answer. arguments: of the servers. limit_s: until the first grant with the
+# guard; None: that of the page and MARGIN_S.
 Event = collections.namedtuple(
-    "Event", "play loses lost ttl_ms left_s judged arguments limit_s",
-    defaults=(True, True, 1000, 0.4, True, (), None))
+    "Event", "play loses lost ttl_ms left_s judged silent arguments limit_s",
+    defaults=(True, True, 1000, 0.4, True, False, (), None))
 
 
 def needed_s(ttl_ms):
@@ -69,11 +70,15 @@ class Contender:
              trial.dice.randrange(1 << 30), self.kind])
         self.begun = time.monotonic()
 
+    def hold(self):
+        """The one that it has now, or None."""
+        holds = self.record.holds
+        return holds[-1] if holds and holds[-1].open else None
+
     def turn(self):
         self.record.read()
-        if (self.kind == "fresh" and
-                time.monotonic() - self.begun > LIFE_S and
-                not (self.record.holds and self.record.holds[-1].open)):
+        if (self.kind == "fresh" and not self.hold() and
+                time.monotonic() - self.begun > LIFE_S):
             self.end()
             self.begin()
 
@@ -109,6 +114,10 @@ class Trial:
 
     def replicas(self):
         return [i for i in range(3) if i != self.primary]
+
+    def promoted(self):
+        return [i for i in self.replicas()
+                if self.servers[i].info("replication", "role") == "master"]
 
     def now(self):
         return self.servers[self.primary]
@@ -159,9 +168,9 @@ class Trial:
         while time.monotonic() < end:
             self.contend(0.005)
             now = stage.now_ns()
-            if all(any(h.open and now - h.begin < since * 1e9
-                       for c in self.contenders if c.kind == kind
-                       for h in c.record.holds[-1:]) for kind in KINDS):
+            holds = [(c.kind, c.hold()) for c in self.contenders]
+            if {kind for kind, h in holds
+                    if h and now - h.begin < since * 1e9} == set(KINDS):
                 return
         print("not all kinds of programs held it at a time", flush=True)
 
@@ -233,6 +242,12 @@ class Trial:
 
 # ------------------------------------------------------------------- events
 
+def cut_off(server):
+    """From all its clients."""
+    server.ask("CLIENT", "KILL", "TYPE", "normal")
+    server.ask("CLIENT", "KILL", "TYPE", "pubsub")
+
+
 def crash(trial):
     """Killed, without what it granted last; a replica takes over."""
     trial.contend(1)
@@ -260,8 +275,7 @@ def stopped(trial, wake_s, told_s):
     trial.follow(old)
     told = stage.now_ns()
     trial.contend(cut)
-    former.ask("CLIENT", "KILL", "TYPE", "normal")
-    former.ask("CLIENT", "KILL", "TYPE", "pubsub")
+    cut_off(former)
     # What it grants is told while the process still waits for the processor.
     trial.blind = woken, told + 50_000_000
     trial.text = (f"; woken after {(woken - began) / 1e9:.2f} s, told after "
@@ -294,15 +308,11 @@ def planned(trial):
     former = trial.now()
     began = stage.now_ns()
     former.ask("FAILOVER")
-    stage.await_true(lambda: any(
-        trial.servers[i].info("replication", "role") == "master"
-        for i in trial.replicas()), "FAILOVER is over")
-    trial.primary = next(i for i in trial.replicas() if trial.servers[i].info(
-        "replication", "role") == "master")
+    stage.await_true(trial.promoted, "FAILOVER is over")
+    trial.primary = trial.promoted()[0]
     trial.contend(0.5)
     trial.move()
-    former.ask("CLIENT", "KILL", "TYPE", "normal")
-    former.ask("CLIENT", "KILL", "TYPE", "pubsub")
+    cut_off(former)
     return began
 
 
@@ -326,15 +336,15 @@ def backlog(trial):
 
 # A client leaves a connection that is silent after two seconds. So leases of
 # three are granted again, without the guard, while they last.
-LONG = {"ttl_ms": 3000, "left_s": 2.3}
+SILENT = {"silent": True, "ttl_ms": 3000, "left_s": 2.3}
 EVENTS = {
     "crash": Event(crash),
     "stopped": Event(functools.partial(
-        stopped, wake_s=(1.1, 2.9), told_s=0), **LONG),
+        stopped, wake_s=(1.1, 2.9), told_s=0), **SILENT),
     "late": Event(functools.partial(
-        stopped, wake_s=(2.3, 2.9), told_s=0), **LONG),
+        stopped, wake_s=(2.3, 2.9), told_s=0), **SILENT),
     "untold": Event(functools.partial(
-        stopped, wake_s=(2.3, 2.9), told_s=0.3), judged=False, **LONG),
+        stopped, wake_s=(2.3, 2.9), told_s=0.3), judged=False, **SILENT),
     "empty": Event(functools.partial(restart, lose=True), lost=False),
     "rdb": Event(functools.partial(restart, save=True), lost=False),
     "aof": Event(restart, loses=False, lost=False,
@@ -397,7 +407,7 @@ class Sum:
             # Locks that are not lost are waited for; and so is the end of a
             # silent connection.
             limit = 0.3 if self.event.loses else 0.3 + self.event.ttl_ms / 1000
-            if self.event.play in SILENT and kind != "fresh":
+            if self.event.silent and kind != "fresh":
                 limit += 2
             if statistics.median(waits) > limit:
                 yield (f"{kind}: the first grant came "
@@ -409,9 +419,6 @@ class Sum:
                  f"({max(self.first[kind]):.2f})" for kind in KINDS]
         return " | ".join([f"| {self.name}", "on" if self.guard else "off",
                            f"{self.any} of {self.options.runs}", *cells]) + " |"
-
-
-SILENT = [EVENTS[name].play for name in ("stopped", "late", "untold")]
 
 
 def play(options, name, guard):
