@@ -176,17 +176,22 @@ enum nxl_trace_kind {
     NXL_TRACE_ATTEMPT = 1, /* an attempt to acquire; a wait makes several */
     NXL_TRACE_END = 2,     /* an operation ended with result */
     NXL_TRACE_RENEWAL = 3, /* options.renew: a renewal ended with result */
-    NXL_TRACE_LOSS = 4     /* options.renew: lost; result is an enum nxl_loss */
+    NXL_TRACE_LOSS = 4,    /* options.renew: lost; result is an enum nxl_loss */
+    /* guard_failover: a failover was seen, once for each one and client. No
+     * lock is concerned; text names the server. More kinds may be added. */
+    NXL_TRACE_FAILOVER = 5
 };
 
 typedef struct nxl_trace {
-    int kind;         /* enum nxl_trace_kind */
-    int operation;    /* END: enum nxl_operation, otherwise 0 */
-    int result;       /* END, RENEWAL: enum nxl_result */
-    nxl_lock *lock;   /* the lock concerned */
-    void *user;       /* options.user of that lock */
-    uint64_t at_ns;   /* when, as nxl_now_ns() */
-    int64_t left_ms;  /* until the lock's deadline; 0: not held */
+    int kind;       /* enum nxl_trace_kind */
+    int operation;  /* END: enum nxl_operation, otherwise 0 */
+    int result;     /* END, RENEWAL: enum nxl_result */
+    nxl_lock *lock; /* the lock concerned; FAILOVER: NULL */
+    void *user;     /* options.user of that lock; FAILOVER: NULL */
+    uint64_t at_ns; /* when, as nxl_now_ns() */
+    /* Until the lock's deadline; 0: not held. FAILOVER: until the server grants
+     * locks again. */
+    int64_t left_ms;
     const char *text; /* details for a person, or ""; valid until the callback
                        * returns */
 } nxl_trace;
@@ -258,7 +263,10 @@ typedef struct nxl_client_options {
      * (nxl_once_begin()) at a server that may lose its record (no append-only
      * file, an appendfsync other than always, a maxmemory-policy other than
      * noeviction); a second lock was granted by the only server, which has
-     * replicas, or was promoted, and guard_failover is off. text names the
+     * replicas, or was promoted, and guard_failover is off. With
+     * guard_failover also called for each failover that was seen: text says
+     * since when and until when the server grants no locks; of several at one
+     * server between two calls, only about the latest. text names the
      * servers and reasons and is valid until the callback returns. Called at
      * the end of a blocking call or of nxl_client_next_event(), on the calling
      * thread. It may use the library, but not free the client. NULL: no

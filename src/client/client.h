@@ -27,11 +27,13 @@
 enum mode { MODE_NONE, MODE_BLOCKING, MODE_LOOP };
 
 enum warning_kind {
-    WARNING_WEAK,     /* locked by timestamps */
-    WARNING_MINORITY, /* servers without a vote that a person has to repair */
-    WARNING_YOUNG,    /* servers without a vote that only need time */
-    WARNING_RECORDS,  /* a server that may lose records */
-    WARNING_FAILOVER, /* a failover of the only server would go unnoticed */
+    WARNING_WEAK,      /* locked by timestamps */
+    WARNING_MINORITY,  /* servers without a vote that a person has to repair */
+    WARNING_YOUNG,     /* servers without a vote that only need time */
+    WARNING_RECORDS,   /* a server that may lose records */
+    WARNING_UNGUARDED, /* a failover of the only server would go unnoticed */
+    /* A failover was seen: for each one, and worded when it is given. */
+    WARNING_FAILOVER,
     WARNINGS
 };
 
@@ -82,7 +84,7 @@ struct nxl_client {
     nxl_warning warning; /* NULL: no callback */
     void *warning_arg;
     unsigned warned; /* kinds that were given, by bits: each only once */
-    struct text warning_text[WARNINGS];
+    struct text warning_text[WARNING_FAILOVER]; /* of the kinds before it */
     _Atomic unsigned warning_due; /* kinds due, by bits; read without the
                                    * mutex */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Says in words why a server has no vote. */
+/* Says in words why a server has no vote, and what a failover means. */
 #include "client/ineligible.h"
 
 #include "base/deadline.h"
@@ -22,7 +22,7 @@ static void explain_cluster(const struct eligibility *e, struct text *text)
                        "of them, allow CLUSTER NODES, ACL: +cluster|nodes)");
 }
 
-static void explain_quarantine(
+static void explain_cause(
     const struct eligibility *e, uint64_t now, struct text *text)
 {
     switch (e->cause) {
@@ -47,9 +47,34 @@ static void explain_quarantine(
     text_add(text, e->cause == CAUSE_HANDED_OVER
                        ? " ago, with all locks"
                        : " ago; it may have forgotten locks");
+}
+
+static void explain_quarantine(
+    const struct eligibility *e, uint64_t now, struct text *text)
+{
+    explain_cause(e, now, text);
     text_add(text, e->several ? "; its vote counts again in "
                               : "; it grants locks again in ");
     add_seconds(text, deadline_left(e->votes_at, now) / NS_PER_S + 1);
+}
+
+void ineligible_failover(const struct eligibility *e, uint64_t seen_at,
+    uint64_t now, struct text *text)
+{
+    text_add(text, "a failover was seen: ");
+    if (e->votes_at <= seen_at) {
+        text_add(text, "the new primary was promoted so long ago that all "
+                       "locks which it may have forgotten have expired, so no "
+                       "lock has to wait");
+    } else if (now < e->votes_at) {
+        explain_quarantine(e, now, text);
+    } else {
+        explain_cause(e, now, text);
+        text_add(text, e->several ? "; its vote did not count until "
+                                  : "; it granted no locks until ");
+        add_seconds(text, elapsed(e->votes_at, now) / NS_PER_S);
+        text_add(text, " ago");
+    }
 }
 
 void ineligible_explain(

@@ -22,6 +22,8 @@ struct voter {
     struct eligibility eligibility;
     unsigned judged;              /* number of the connection that was judged */
     const struct node *duplicate; /* REASON_DUPLICATE: the same server's */
+    uint64_t failover_at; /* one was seen then that the program has not been
+                           * warned of; 0: none */
 };
 
 /* What the client's poller reports. */

@@ -10,6 +10,7 @@
  */
 #include "client/voters.h"
 
+#include "base/deadline.h"
 #include "client/ineligible.h"
 #include "core/weigh.h"
 
@@ -76,6 +77,51 @@ struct eligibility_terms voters_terms(const struct node *n)
     };
 }
 
+static void explain_failover(
+    const struct node *n, uint64_t seen_at, uint64_t now, struct text *text)
+{
+    text_clear(text);
+    text_addf(text, "%s: ", n->server.to.address->name.data);
+    ineligible_failover(&n->voter.eligibility, seen_at, now, text);
+}
+
+bool voters_take_failover(struct node *n, uint64_t now, struct text *text)
+{
+    uint64_t seen_at = n->voter.failover_at;
+    if (!seen_at)
+        return false;
+    n->voter.failover_at = 0;
+    explain_failover(n, seen_at, now, text);
+    return true;
+}
+
+static void trace_failover(const struct node *n, uint64_t now)
+{
+    const struct nxl_client *client = n->client;
+    uint64_t votes_at = n->voter.eligibility.votes_at;
+    struct text words;
+    if (!client->tracer)
+        return;
+    explain_failover(n, now, now, &words);
+    nxl_trace trace = {
+        .kind = NXL_TRACE_FAILOVER,
+        .at_ns = now,
+        .left_ms = (int64_t)(deadline_left(votes_at, now) / NS_PER_MS),
+        .text = words.data,
+    };
+    client->tracer(client->tracer_arg, &trace);
+}
+
+static void note_failover(struct node *n, uint64_t now)
+{
+    struct nxl_client *client = n->client;
+    if (client->warning) {
+        n->voter.failover_at = now;
+        atomic_fetch_or(&client->warning_due, 1U << WARNING_FAILOVER);
+    }
+    trace_failover(n, now);
+}
+
 bool voters_judge(struct node *n, uint64_t now)
 {
     struct voter *v = &n->voter;
@@ -99,7 +145,10 @@ bool voters_judge(struct node *n, uint64_t now)
     struct eligibility_terms terms = voters_terms(n);
     v->judged = s->connections;
     v->duplicate = duplicate_of(n);
+    unsigned failovers = v->eligibility.failovers;
     eligibility_judge(&v->eligibility, &info, &terms, v->duplicate != n, now);
+    if (terms.failover && v->eligibility.failovers != failovers)
+        note_failover(n, now);
     int64_t primary_s = eligibility_handed_over_s(&v->eligibility, &terms, now);
     if (primary_s >= 0)
         server_mark(&n->server, primary_s * 1000, now);

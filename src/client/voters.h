@@ -33,6 +33,10 @@ bool voters_believe(struct node *n, uint64_t sent_at, uint64_t now);
 /* Adds why it has no vote now, or nothing. */
 void voters_explain(const struct node *n, uint64_t now, struct text *text);
 
+/* A failover there that the program has not been warned of: replaces *text by
+ * the warning. False: there is none. */
+bool voters_take_failover(struct node *n, uint64_t now, struct text *text);
+
 /* How long it has no vote yet because it restarted or was promoted, rounded up;
  * 0: it has one, or lacks it for another reason. */
 uint64_t voters_quarantine_ms(const struct node *n, uint64_t now);

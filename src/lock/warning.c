@@ -2,7 +2,9 @@
 /* The warnings of a client. */
 #include "lock/warning.h"
 
+#include "base/clock.h"
 #include "base/redact.h"
+#include "client/voters.h"
 #include "lock/message.h"
 #include "wire/strategies.h"
 
@@ -118,11 +120,11 @@ static void note_minority(const struct nxl_lock *lock)
 
 /* Not for the first lock: a program that takes a single one is gone before
  * somebody reads of it, and nxlock doctor says so too. */
-static void note_failover(struct nxl_client *client)
+static void note_unguarded(struct nxl_client *client)
 {
     const struct server *s = &nodes_first(&client->nodes)->server;
     int replicas = s->facts.replicas;
-    struct text *text = &client->warning_text[WARNING_FAILOVER];
+    struct text *text = &client->warning_text[WARNING_UNGUARDED];
     if (s->to.settings->guard_failover != GUARD_SWITCH_AUTO)
         return; /* somebody has decided */
     if (client->stats.grants < 1 || (replicas < 1 && !s->facts.replid2[0]))
@@ -138,7 +140,7 @@ static void note_failover(struct nxl_client *client)
         ": after a failover that loses writes two clients can hold one lock; "
         "if one is possible here, write guard_failover=on in the URL of all "
         "programs (docs/failover.md), otherwise guard_failover=off");
-    mark_due(client, WARNING_FAILOVER);
+    mark_due(client, WARNING_UNGUARDED);
 }
 
 void warning_note_grant(const struct nxl_lock *lock)
@@ -152,8 +154,27 @@ void warning_note_grant(const struct nxl_lock *lock)
         note_records(lock);
     if (client->server_count > 1 && !was_warned(client, WARNING_MINORITY))
         note_minority(lock);
-    if (client->server_count == 1 && !was_warned(client, WARNING_FAILOVER))
-        note_failover(client);
+    if (client->server_count == 1 && !was_warned(client, WARNING_UNGUARDED))
+        note_unguarded(client);
+}
+
+/* The words about the next failover that is due; false: there is none. */
+static bool next_failover(struct nxl_client *client, struct text *words)
+{
+    bool found = false;
+    client_lock(client);
+    struct node *n = nodes_first(&client->nodes);
+    for (; n && !found; n = n->next)
+        found = voters_take_failover(n, clock_now(), words);
+    client_unlock(client);
+    return found;
+}
+
+static void deliver_failovers(struct nxl_client *client)
+{
+    struct text words;
+    while (next_failover(client, &words))
+        client->warning(client->warning_arg, words.data);
 }
 
 void warning_deliver(struct nxl_client *client)
@@ -161,8 +182,10 @@ void warning_deliver(struct nxl_client *client)
     if (!atomic_load_explicit(&client->warning_due, memory_order_relaxed))
         return;
     unsigned due = atomic_exchange(&client->warning_due, 0);
-    for (unsigned kind = 0; kind < WARNINGS; kind++)
+    for (unsigned kind = 0; kind < WARNING_FAILOVER; kind++)
         if (due & 1U << kind)
             client->warning(
                 client->warning_arg, client->warning_text[kind].data);
+    if (due & 1U << WARNING_FAILOVER)
+        deliver_failovers(client);
 }

@@ -2,8 +2,9 @@
 /*
  * The warnings of a client.
  *
- * Invariant: the user's function is called at most once for each kind, with no
- * mutex held; its text is not written after that.
+ * Invariant: the user's function is called at most once for each kind, and once
+ * for each failover, with no mutex held. The text of a kind is not written
+ * after that; the text about a failover is a copy, made under the mutex.
  */
 #ifndef NXLOCK_LOCK_WARNING_H
 #define NXLOCK_LOCK_WARNING_H

@@ -117,15 +117,17 @@ def metrics(tap, pair):
                found.get(RUN + "quarantine_seconds")), (0.0, 0.0),
               "without a failover")
     process = subprocess.Popen(
-        [pair.nxlock, "run", "m", *LEASE, "--metrics", folder, "--",
+        [pair.nxlock, "run", "-v", "m", *LEASE, "--metrics", folder, "--",
          "sleep", "1"],
-        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     primary = pair.servers[pair.primary]
     tap.check(await_(lambda: primary.cli("EXISTS", "m") == b"1\n"), "it holds")
     primary.cli("WAIT", "1", "1000")
     pair.promote()
     primary.cli("CLIENT", "KILL", "TYPE", "normal")
-    process.wait(60)
+    said = process.communicate(timeout=60)[1]
+    tap.check(said.count(b"a failover was seen: promoted 0s ago") == 1,
+              "with -v it tells of the failover", said)
     _, found = metrics_file.read(path)
     tap.equal(found.get(RUN + "failovers"), 1.0, "a failover is counted once")
     tap.check(0 < found.get(RUN + "quarantine_seconds", 0) <= GUARD_S,

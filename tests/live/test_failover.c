@@ -325,6 +325,154 @@ static void a_primary_with_replicas_is_told_of(void **state)
     assert_contains(warned, "guard_failover=on");
 }
 
+/* A program that hears of failovers. */
+static nxl_trace traced;
+static char traced_text[1024];
+static int traces;
+
+static void hear(void *arg, const nxl_trace *trace)
+{
+    if (trace->kind != NXL_TRACE_FAILOVER)
+        return;
+    traces++;
+    traced = *trace;
+    snprintf(traced_text, sizeof(traced_text), "%s", trace->text);
+}
+
+/* Other warnings are not counted. */
+static void note_failover(void *arg, const char *text)
+{
+    if (strstr(text, "a failover was seen: "))
+        note(arg, text);
+}
+
+static nxl_client *hearing(const char *url)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    options.warning = note_failover;
+    options.tracer = hear;
+    warnings = traces = 0;
+    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    return client;
+}
+
+static nxl_client *hearing_front(const char *parameters)
+{
+    char url[sizeof(front) + 128];
+    snprintf(
+        url, sizeof(url), "unix://%s?timeout_ms=1000&%s", front, parameters);
+    return hearing(url);
+}
+
+static void get_and_release(nxl_lock *lock)
+{
+    assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+}
+
+/* The other server takes over, and what leads to the former one is cut. */
+static void fail_over(void)
+{
+    struct redis *former = primary;
+    promote();
+    redis_run(former, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    primary = replica;
+    replica = former;
+}
+
+static void each_failover_is_told_of_once(void **state)
+{
+    nxl_client *client = hearing_front(GUARDED);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    get_and_release(lock);
+    for (int i = 1; i <= 2; i++) {
+        fail_over();
+        assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+        assert_int_equal(warnings, i);
+        assert_int_equal(traces, i);
+        assert_contains(warned, front);
+        assert_contains(warned, ": a failover was seen: promoted 0s ago; "
+                                "it may have forgotten locks; "
+                                "it grants locks again in ");
+        assert_contains(traced_text, front);
+        assert_contains(traced_text, "; it grants locks again in ");
+        assert_null(traced.lock);
+        assert_null(traced.user);
+        assert_between(traced.left_ms, GUARD_MS - 1000, GUARD_MS);
+        get_and_release(lock); /* when the guard is over: nothing more */
+        get_and_release(lock);
+        assert_int_equal(warnings, i);
+        assert_int_equal(traces, i);
+        follow();
+    }
+    end(lock, client);
+}
+
+/* The call that saw the failover returns when the guard is over. */
+static void the_warning_is_right_when_it_is_given(void **state)
+{
+    nxl_client *client = hearing_front(GUARDED);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    get_and_release(lock);
+    fail_over();
+    get_and_release(lock);
+    assert_int_equal(warnings, 1);
+    assert_contains(warned, "; it granted no locks until 0s ago");
+    assert_contains(traced_text, "; it grants locks again in ");
+    end(lock, client);
+}
+
+/* Without the guard no lock pauses. */
+static void without_the_guard_there_is_no_warning(void **state)
+{
+    nxl_client *client = hearing_front(UNGUARDED "&guard_failover=off");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    get_and_release(lock);
+    fail_over();
+    get_and_release(lock);
+    assert_int_equal(warnings, 0);
+    assert_int_equal(traces, 0);
+    end(lock, client);
+}
+
+static bool is_met(nxl_client *client, size_t number)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    assert_int_equal(nxl_client_server_facts(client, number, &facts), NXL_OK);
+    return facts.role != NXL_ROLE_UNKNOWN;
+}
+
+/* One of three servers fails over: the others grant the lock. */
+static void of_several_the_vote_pauses(void **state)
+{
+    struct redis others[2];
+    char url[3 * sizeof(front) + 128];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(redis_start(&others[i], NULL), 0);
+        while (server_number(&others[i], "server", "uptime_in_seconds") < 3)
+            test_pause_ms(20);
+    }
+    snprintf(url, sizeof(url),
+        "unix://%s?timeout_ms=1000&%s,unix://%s,unix://%s", front, UNGUARDED,
+        others[0].path, others[1].path);
+    nxl_client *client = hearing(url);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    while (!is_met(client, 0)) /* two others are enough for a lock */
+        get_and_release(lock);
+    fail_over();
+    while (traces == 0)
+        get_and_release(lock);
+    get_and_release(lock);
+    assert_int_equal(traces, 1);
+    assert_int_equal(warnings, 1);
+    assert_contains(warned, front);
+    assert_contains(warned, "; its vote counts again in ");
+    end(lock, client);
+    for (int i = 0; i < 2; i++)
+        redis_stop(&others[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +486,10 @@ int main(void)
         cmocka_unit_test_setup(a_wait_goes_on_while_it_is_a_replica, set_up),
         cmocka_unit_test_setup(a_freed_backlog_is_no_promotion, set_up),
         cmocka_unit_test_setup(a_primary_with_replicas_is_told_of, set_up),
+        cmocka_unit_test_setup(each_failover_is_told_of_once, set_up),
+        cmocka_unit_test_setup(the_warning_is_right_when_it_is_given, set_up),
+        cmocka_unit_test_setup(without_the_guard_there_is_no_warning, set_up),
+        cmocka_unit_test_setup(of_several_the_vote_pauses, set_up),
     };
     return cmocka_run_group_tests_name("failover", tests, start, stop);
 }
