@@ -4,7 +4,7 @@
 
 A primary and its replica behind one address, a symbolic link to the socket of
 one of them, with guard_failover=on. After a promotion a refusal names a wait,
-and that wait succeeds; the metrics count the failover.
+and that wait succeeds; the metrics count the failover; --every goes on.
 
 Leases of at most 900 ms: the guard lasts for 2 s.
 """
@@ -140,6 +140,27 @@ def metrics(tap, pair):
               "but knows of the quarantine", found)
 
 
+def every(tap, pair):
+    """The lock waits for the guard. The record, which is kept for almost an
+    hour, does not wait for as long."""
+    pair.settle()
+    words = ("--every", "1h", *LEASE, "-w", "10s", "--", "true")
+    pair.promote()
+    promoted = time.monotonic()
+    done = pair.run("run", "job", *words)
+    took = time.monotonic() - promoted
+    tap.check(done.returncode == 0 and took >= GUARD_S,
+              "--every right after a failover runs", f"{took}\n{done.stderr}")
+    pair.servers[pair.primary].cli("DEL", "job:every", "{job}:every")
+    done = pair.run("run", "job", *words)
+    tap.equal(done.returncode, 0, "a record that was lost means one more run")
+    pair.settle()
+    pair.promote()
+    done = pair.run("run", "-v", "job", *words)
+    tap.check(done.returncode == 75 and b"is not due" in done.stderr,
+              "a record that was replicated counts", done.stderr)
+
+
 def main(nxlock):
     tap = Tap()
     ports = free_port(), free_port()
@@ -149,7 +170,7 @@ def main(nxlock):
         clean_environment(one)
         pair = Pair(nxlock, (one, other), ports)
         one.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
-        for act in (refusals, not_advised, metrics):
+        for act in (refusals, not_advised, metrics, every):
             act(tap, pair)
     return tap.done()
 
