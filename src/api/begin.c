@@ -63,7 +63,7 @@ static int start_begin(
     int rc = looks ? NXL_OK : call_wait(lock, wait_ms, &wait_ns, now);
     if (rc != NXL_OK)
         return rc;
-    once_leave_work(lock->once);
+    once_forget_work(lock->once);
     lock->operation.requests[0].server->who.asks_fsync = true;
     reply_values_clear(&lock->once->found);
     if (looks)

@@ -65,8 +65,8 @@ int nxl_lock_holder_at(
     case NOTE_YES:
         if (index > 0)
             return NXL_FREE;
-        copy_out(
-            holder, lock->seen->at[server], lock->seen->at[server]->left_ms);
+        copy_out(holder, lock->seen->by_server[server],
+            lock->seen->by_server[server]->left_ms);
         return NXL_OK;
     case NOTE_NO:
         return NXL_FREE;

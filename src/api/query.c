@@ -90,7 +90,7 @@ static void query_outcome(struct operation *op, unsigned server,
     if (fault && outcome->fault == FAULT_UNREACHABLE &&
         op->requests[server].cut && !q->again && !q->changes) {
         q->again = true; /* reading twice does no harm */
-        (void)operation_send(op, server, RECORD_UNNEEDED, now);
+        (void)operation_send(op, server, SPARE_UNNEEDED, now);
     } else if (fault) {
         text_add_foreign(begin_message(q), outcome->text);
         if (q->changes && outcome->unsure)
@@ -181,7 +181,7 @@ static int send_query(struct query *q)
     timer_set(
         &client->timers, &op->timer, deadline_after(now, client->timeout_ns));
     operation_begin(op, "request");
-    (void)operation_send(op, q->server, RECORD_UNNEEDED, now);
+    (void)operation_send(op, q->server, SPARE_UNNEEDED, now);
     turn_push(client, now);
     leader_wait(client, &q->call, &op->timer, now);
     return q->call.result;

@@ -6,7 +6,7 @@
 
 #include "base/deadline.h"
 
-/* How long the idle thread lives on, so that a program that locks repeatedly
+/* How long the idle thread stays, so that a program that locks repeatedly
  * does not start a thread each time. */
 #define LINGER (100 * NS_PER_MS)
 

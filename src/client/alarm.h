@@ -12,9 +12,10 @@
 struct alarm {
     pthread_t thread;
     bool running, joinable, stop;
-    int fd;                /* timerfd; -1: not created yet */
-    uint64_t armed;        /* the time it is set to */
-    uint64_t needed_until; /* the thread lives on until then without renewals */
+    int fd;         /* timerfd; -1: not created yet */
+    uint64_t armed; /* the time it is set to */
+    uint64_t
+        needed_until; /* the thread stays until then, even without renewals */
 };
 
 void alarm_init(struct alarm *alarm);
@@ -22,7 +23,7 @@ void alarm_set(struct alarm *alarm, uint64_t at);
 /* Makes sure that the thread, if it is running, wakes at that time or
  * earlier. */
 void alarm_by(struct alarm *alarm, uint64_t at);
-/* No lock is renewed any longer: the thread lives on for a moment, then
+/* No lock is renewed any longer: the thread stays for a moment, then
  * ends. */
 void alarm_unneeded(struct alarm *alarm, uint64_t now);
 

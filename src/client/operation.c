@@ -62,11 +62,11 @@ void operation_begin(struct operation *op, const char *name)
 }
 
 bool operation_send(
-    struct operation *op, unsigned server, enum record_need need, uint64_t now)
+    struct operation *op, unsigned server, enum spare_need need, uint64_t now)
 {
     struct request *r = &op->requests[server];
-    bool ready = need == RECORD_UNNEEDED || spare_reserve(r, op->verb.key);
-    if (!ready && need == RECORD_NEEDED)
+    bool ready = need == SPARE_UNNEEDED || spare_reserve(r, op->verb.key);
+    if (!ready && need == SPARE_NEEDED)
         return false;
     op->notes[server].kind = NOTE_ASKED;
     server_submit(r, &op->verb, op->cache, now);

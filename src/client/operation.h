@@ -63,16 +63,16 @@ void operation_free(struct operation *op);
 /* A new operation begins: the notes on the last one are cleared. */
 void operation_begin(struct operation *op, const char *name);
 
-/* A record for the cleanup of a request: see spare_reserve(). */
-enum record_need {
-    RECORD_UNNEEDED,
-    RECORD_WANTED, /* it is reserved if there is memory */
-    RECORD_NEEDED  /* the request must not be sent without */
+/* Does a request need a spare cleaner (net/spare.h)? */
+enum spare_need {
+    SPARE_UNNEEDED,
+    SPARE_WANTED, /* it is reserved if there is memory */
+    SPARE_NEEDED  /* the request must not be sent without */
 };
 
-/* Sends op->verb to server. False: there is no memory for the record. */
+/* Sends op->verb to server. False: there is no memory for the spare. */
 bool operation_send(
-    struct operation *op, unsigned server, enum record_need need, uint64_t now);
+    struct operation *op, unsigned server, enum spare_need need, uint64_t now);
 
 /* Notes the outcome for a server, whether the server or the library decided
  * it. */

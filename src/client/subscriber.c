@@ -45,12 +45,14 @@ struct listener {
     bool review; /* a state may have changed that was not looked at */
     /* What the states were derived from last. */
     unsigned connection; /* that is up; 0: none */
-    bool deaf;           /* the test failed: no channel has messages */
+    bool test_failed; /* the server counted no listener: no channel has messages
+                       */
     uint64_t up_since;   /* of the first confirmation on it; 0: none yet */
     uint64_t review_at;  /* when a channel that was refused is tried again */
-    unsigned commands;   /* deaf: the connection for commands then */
+    unsigned commands;   /* test_failed: the connection for commands then */
     unsigned tested;     /* the connection for commands that was tested */
-    unsigned remade_for; /* that for which a deaf connection was replaced */
+    unsigned remade_for; /* that for which a connection without
+                          * listeners was replaced */
     unsigned cut;        /* failures in a row that count for CUT_FEW */
     uint64_t cut_at;     /* when the last one was counted */
     unsigned brief;      /* connections in a row, see BRIEF_FEW */
@@ -225,7 +227,7 @@ static void channel_act(struct channel *c, uint64_t now)
 /* What can be said of its messages now. */
 static int channel_state(const struct channel *c)
 {
-    if (c->subscriber->listener->deaf || c->refused)
+    if (c->subscriber->listener->test_failed || c->refused)
         return MESSAGES_NONE;
     return channel_confirmed(c) ? MESSAGES_UP : MESSAGES_COMING;
 }
@@ -275,8 +277,8 @@ static void free_unused(struct listener *l)
 }
 
 /* UNSUBSCRIBE would be one more permission. So the channel is kept for the next
- * lock of that name, and a connection that listens to many in vain is replaced.
- */
+ * lock of that name, and a connection that listens to many unused ones is
+ * replaced. */
 void channel_close(struct channel *c, uint64_t now)
 {
     struct listener *l = c->subscriber->listener;
@@ -377,7 +379,7 @@ static void lost(struct listener *l, uint64_t now)
 {
     bool soon = l->up_since != 0 && elapsed(l->up_since, now) < BRIEF_MAX;
     l->brief = soon ? l->brief + 1 : 0;
-    l->deaf = false;
+    l->test_failed = false;
     l->tested = 0;
     if (l->brief < BRIEF_FEW)
         return;
@@ -393,7 +395,7 @@ static bool must_review(const struct subscriber *s, uint64_t now)
 {
     const struct listener *l = s->listener;
     return l->review || up_now(l) != l->connection || now >= l->review_at ||
-           (l->deaf && l->commands != s->commands->connections);
+           (l->test_failed && l->commands != s->commands->connections);
 }
 
 static void review(struct subscriber *s, uint64_t now)
@@ -407,7 +409,7 @@ static void review(struct subscriber *s, uint64_t now)
     if (up_now(l) != l->connection)
         l->up_since = 0;
     l->connection = up_now(l);
-    l->deaf = l->deaf && l->commands == s->commands->connections;
+    l->test_failed = l->test_failed && l->commands == s->commands->connections;
     l->review = false;
     l->review_at = NEVER;
     for (node = l->active.next; node != &l->active; node = next) {
@@ -446,7 +448,7 @@ const char *subscriber_words(const struct subscriber *s)
 {
     if (!s->listener)
         return "there is no second connection";
-    return s->listener->deaf
+    return s->listener->test_failed
                ? "the server that has the lock does not reach the second "
                  "connection"
                : s->listener->why.data;
@@ -460,11 +462,11 @@ unsigned subscriber_connection(const struct subscriber *s)
 bool channel_untested(const struct channel *c, unsigned commands)
 {
     const struct listener *l = c->subscriber->listener;
-    return channel_confirmed(c) && !l->deaf && l->tested != commands;
+    return channel_confirmed(c) && !l->test_failed && l->tested != commands;
 }
 
 void subscriber_tested(struct subscriber *s, unsigned connection,
-    unsigned commands, bool deaf, uint64_t now)
+    unsigned commands, bool no_listener, uint64_t now)
 {
     struct listener *l = s->listener;
     if (!l || connection == 0 || up_now(l) != connection ||
@@ -472,9 +474,9 @@ void subscriber_tested(struct subscriber *s, unsigned connection,
         return;
     l->tested = commands;
     l->commands = commands;
-    l->deaf = deaf && l->remade_for == commands;
+    l->test_failed = no_listener && l->remade_for == commands;
     l->review = true;
-    if (!deaf || l->deaf)
+    if (!no_listener || l->test_failed)
         return;
     l->remade_for = commands;
     server_replace(&l->server, FAULT_NOT_PRIMARY,

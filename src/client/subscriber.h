@@ -90,12 +90,13 @@ unsigned subscriber_connection(const struct subscriber *s);
  * of that number? False: that is known, or there is nothing to test now. True:
  * the next command over it should count the listeners of the channel. */
 bool channel_untested(const struct channel *c, unsigned commands);
-/* The result, if connection was subscriber_connection() when it was sent. deaf:
- * the channel has no listener. Then the client subscribes anew, once for each
- * connection for commands (a failover may have moved that one only). If that
- * does not help, there are no messages until either connection is made anew. */
+/* The result, if connection was subscriber_connection() when it was sent.
+ * no_listener: the channel has no listener. Then the client subscribes anew,
+ * once for each connection for commands (a failover may have moved that one
+ * only). If that does not help, there are no messages until either connection
+ * is made anew. */
 void subscriber_tested(struct subscriber *s, unsigned connection,
-    unsigned commands, bool deaf, uint64_t now);
+    unsigned commands, bool no_listener, uint64_t now);
 
 /* ------------------------ for the turn, from when subscriber_used() is true */
 

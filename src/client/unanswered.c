@@ -43,7 +43,7 @@ void unanswered_outcome(
     remember(op, server, &words);
 }
 
-void unanswered_leave(struct operation *op, unsigned server)
+void unanswered_abandon(struct operation *op, unsigned server)
 {
     struct text words;
     if (op->requests[server].state != REQUEST_SENT)

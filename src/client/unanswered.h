@@ -17,7 +17,7 @@ void unanswered_outcome(
     struct operation *op, unsigned server, const struct outcome *outcome);
 
 /* The operation stops waiting for a server. */
-void unanswered_leave(struct operation *op, unsigned server);
+void unanswered_abandon(struct operation *op, unsigned server);
 
 /* Adds why a server did not answer: how far the connection got. */
 void unanswered_add_silence(struct text *t, const struct server *server);

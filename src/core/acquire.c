@@ -76,8 +76,8 @@ static void begin_round(struct acquire *a)
     a->round_took = 0;
     a->unanswered = a->owed = a->permanent = 0;
     a->round_fault = FAULT_NONE;
-    a->expired = a->confirms = a->token_spoilt = false;
-    a->said_until = NEVER;
+    a->expired = a->token_is_held = a->token_spoilt = false;
+    a->round_busy_until = NEVER;
     a->may_line_up = false;
     a->doubted = a->doubt || (a->terms.servers > 1 && a->rounds > 1);
     a->want_left = a->rounds > 1 || (a->terms.wait_until > a->round_started &&
@@ -147,7 +147,7 @@ static void plan_retry(struct acquire *a, uint64_t limit)
 }
 
 /* All effects of a decided round have been taken. */
-static void finish_asks(struct acquire *a)
+static void finish_round(struct acquire *a)
 {
     a->phase = PHASE_OVER;
     if (a->verdict != VERDICT_OPEN)
@@ -170,7 +170,7 @@ static void end_round(struct acquire *a)
     a->phase = PHASE_ENDING;
     /* With no effects left, nothing would call acquire_next() to do this. */
     if (!parts_pending(a->terms.ballots, a->terms.servers))
-        finish_asks(a);
+        finish_round(a);
 }
 
 /* Was this round lost because another client holds the lock? Not if failed
@@ -186,7 +186,7 @@ static void note_holder(struct acquire *a)
     uint64_t least = deadline_after(a->round_started, a->terms.timeout_ns);
     a->was_busy = !a->expired && able >= t.quorum;
     if (a->was_busy && t.no > a->owed)
-        a->busy_until = later(a->said_until, earlier(a->now, least));
+        a->busy_until = later(a->round_busy_until, earlier(a->now, least));
     else if (!cut_off || able + a->unanswered < t.quorum)
         a->busy_until = 0;
 }
@@ -250,7 +250,7 @@ static void record_acquire_fault(
     struct acquire *a, unsigned server, enum fault fault, bool unsure)
 {
     /* The line has granted the lock to this token. */
-    unsure = unsure || a->confirms;
+    unsure = unsure || a->token_is_held;
     a->terms.ballots[server].part = unsure ? PART_UNSURE : PART_FAULT;
     a->round_fault = fault_worse(a->round_fault, fault);
     if (!fault_is_transient(fault))
@@ -262,7 +262,7 @@ static void record_busy(
 {
     int64_t left_ms = outcome->left_ms;
     a->terms.ballots[server].part = PART_NO;
-    a->said_until = earlier(a->said_until,
+    a->round_busy_until = earlier(a->round_busy_until,
         busy_until(outcome->sent_at, left_ms, a->terms.timeout_ns));
     a->token_spoilt = a->token_spoilt || outcome->unsure;
     a->owed = (unsigned char)(a->owed + outcome->owed);
@@ -327,7 +327,7 @@ bool acquire_next(struct acquire *a, struct effect *effect)
     if (more)
         return true;
     if (a->phase == PHASE_ENDING)
-        finish_asks(a);
+        finish_round(a);
     effect->verdict = acquire_verdict(a);
     effect->fault = a->fault;
     effect->wake = acquire_wake(a);
@@ -336,8 +336,8 @@ bool acquire_next(struct acquire *a, struct effect *effect)
 
 void acquire_withdrawn(struct acquire *a, unsigned server)
 {
-    if (a->phase == PHASE_ENDING && server < a->terms.servers && !a->confirms &&
-        a->terms.ballots[server].part == PART_UNSURE)
+    if (a->phase == PHASE_ENDING && server < a->terms.servers &&
+        !a->token_is_held && a->terms.ballots[server].part == PART_UNSURE)
         a->terms.ballots[server].part = PART_FAULT;
 }
 
@@ -393,11 +393,11 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
     a->busy_until = 0;
     a->expired = fence->verdict == VERDICT_NO; /* our own token is gone */
     a->fault = a->round_fault = fence->fault;
-    a->permanent = fence->lasting;
-    a->unanswered = (unsigned char)fence->silent;
+    a->permanent = fence->permanent;
+    a->unanswered = (unsigned char)fence->unanswered;
     if (!a->unanswered)
         a->longest_round = later(a->longest_round, a->now - a->round_started);
-    finish_asks(a);
+    finish_round(a);
 }
 
 /* ------------------------------------------------------------------ in line */
@@ -426,7 +426,7 @@ void acquire_granted(
     a->phase = PHASE_OVER;
 }
 
-void acquire_confirm(struct acquire *a, uint64_t now)
+void acquire_begin_work(struct acquire *a, uint64_t now)
 {
     a->now = later(a->now, now);
     /* If the wait has ended by now, this takes a little longer. */
@@ -439,7 +439,7 @@ void acquire_confirm(struct acquire *a, uint64_t now)
     a->token_wanted = false;
     a->token_spoilt = guarded(GUARD_FRESH_TOKEN); /* it has been in line */
     a->busy_until = 0;                            /* it holds the lock */
-    a->confirms = true;
+    a->token_is_held = true;
 }
 
 void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,

@@ -60,10 +60,11 @@ struct acquire {
     bool was_busy : 1;     /* this round was lost to another holder */
     bool doubt : 1; /* the token of an earlier round may still be at a quorum */
     bool line_fails : 1;     /* the line could not be used */
-    bool confirms : 1;       /* this round asks with a token that the line has
-                              * granted */
+    bool token_is_held : 1;  /* the line has granted the lock to the token of
+                              * this round: see acquire_begin_work() */
     bool recorded : 1;       /* the server has a record of the work */
-    unsigned char owed;      /* servers that said "busy", with .owed */
+    unsigned char owed;      /* servers that said "busy", perhaps because of an
+                              * earlier token of this call: outcome.owed */
     unsigned char permanent; /* servers with a fault that is not transient */
     uint16_t contended;      /* rounds lost to other clients, several servers */
     unsigned char unanswered; /* servers without an answer at the end of the
@@ -78,8 +79,8 @@ struct acquire {
     /* ns: how long servers took in this round, without the time before they
      * were tried, and in the longest. Could another round end in time? */
     uint64_t round_took, longest_round;
-    uint64_t retry_at;   /* PHASE_WAITING: the next round starts */
-    uint64_t said_until; /* this round: the earliest busy_until() */
+    uint64_t retry_at;         /* PHASE_WAITING: the next round starts */
+    uint64_t round_busy_until; /* this round: the earliest busy_until() */
     uint64_t busy_until; /* of the last round that was lost to a holder, if no
                           * later one contradicts it; or 0 */
 };
@@ -112,9 +113,9 @@ static inline enum verdict acquire_verdict(const struct acquire *a)
 /* It waits in line from now on, and no round begins. Returns whether the
  * present token is certainly not at the server. */
 bool acquire_line_up(struct acquire *a);
-/* After acquire_granted(): one more round, with the same token, of BEGIN, which
- * JOIN and STAY do not do. */
-void acquire_confirm(struct acquire *a, uint64_t now);
+/* After acquire_granted(): one more round, with the same token, whose BEGIN
+ * records that the work begins. JOIN and STAY do not do that. */
+void acquire_begin_work(struct acquire *a, uint64_t now);
 /* The wait in line has ended by a grant, which lasts until deadline. */
 void acquire_granted(
     struct acquire *a, uint64_t sent_at, uint64_t deadline, uint64_t now);

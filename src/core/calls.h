@@ -18,7 +18,7 @@ void life_acquire(
     struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now);
 /* As life_acquire(), and the work begins. */
 void life_begin(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now);
-/* What came of the work that the token began. goes_on: the lock stays held, as
+/* How the work that the token began has ended. goes_on: the lock stays held, as
  * it must be now; else the lease ends. own: it is the lock's own token. */
 bool life_tell(
     struct life *l, bool goes_on, bool own, uint64_t seed, uint64_t now);

@@ -72,7 +72,7 @@ void fence_outcome(struct fence *f, unsigned server,
         f->terms.ballots[server].part = PART_FAULT;
         f->fault = fault_worse(f->fault, fault);
         if (!fault_is_transient(fault))
-            f->lasting++;
+            f->permanent++;
     }
     decide_fence(f);
 }
@@ -105,7 +105,7 @@ void fence_tick(struct fence *f, uint64_t now)
     if (f->phase != PHASE_ROUND || now < f->terms.end)
         return;
     f->fault = fault_worse(f->fault, FAULT_TIMEOUT);
-    f->silent = tally_of(f->terms.ballots, f->terms.servers).open;
+    f->unanswered = tally_of(f->terms.ballots, f->terms.servers).open;
     conclude_fence(f, VERDICT_UNKNOWN);
 }
 

@@ -35,15 +35,14 @@ struct fence_terms {
 
 struct fence {
     struct fence_terms terms;
-    /* The fence, to which EFFECT_SEND raises a server; 0: it draws the next
-     * one.
-     */
+    /* The fence, to which EFFECT_SEND raises a server's counter; 0: the server
+     * draws the next number. */
     uint64_t number;
     enum fault fault : 8;     /* the worst fault that was met */
     enum verdict verdict : 8; /* reached, though effects may be left */
-    unsigned char lasting;    /* servers with a fault that will not pass */
+    unsigned char permanent;  /* servers with a fault that is not transient */
     enum phase phase : 8;     /* private */
-    unsigned silent;          /* servers that had not answered by its end */
+    unsigned unanswered;      /* servers that had not answered by its end */
 };
 
 void fence_start(struct fence *f, const struct fence_terms *terms);

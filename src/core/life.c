@@ -119,7 +119,7 @@ static bool step_call(struct life *l, const struct effect *over, uint64_t now)
     bool final = !l->vote.wanted;
     switch (final ? VOTE_OVER : vote_step(&l->vote, over->verdict, now)) {
     case VOTE_GOES_ON:
-        if (l->cancelled) /* while the call waited for late servers */
+        if (l->cancelled) /* while the call waited for stragglers */
             vote_cancel(&l->vote);
         return true;
     case VOTE_UNDO:
@@ -378,7 +378,7 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
             l->answered |= bit(server);
         bool refused = busy || outcome->kind == OUTCOME_RECORDED ||
                        (outcome->kind == OUTCOME_FAULT && !outcome->unsure &&
-                           !vote_confirms(&l->vote));
+                           !vote_token_is_held(&l->vote));
         if (refused && !l->vote.line) /* else the token is in line */
             l->reached &= ~bit(server);
     }

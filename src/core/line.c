@@ -78,7 +78,7 @@ static void join_at(struct line *l, uint64_t at)
     l->ahead = UINT32_MAX;
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
-    l->at = at;
+    l->due_at = at;
     if (at <= l->now && l->now < l->terms.wait_until)
         ask_now(l);
 }
@@ -154,14 +154,14 @@ static void plan_stay(struct line *l)
                            : stretched(beat, l->ahead, ms_to_ns(BEAT_FAR_MS));
     uint64_t jitter = pause / (looks ? 2 : 10);
     l->joins = false;
-    l->at =
+    l->due_at =
         deadline_after(l->now, pause - backoff_random(&l->backoff, jitter + 1));
     /* A key may still exist in the millisecond in which it expires. */
     if (looks && l->left_ms >= 0)
-        l->at =
-            earlier(l->at, deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
+        l->due_at = earlier(
+            l->due_at, deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
     if (l->now < last)
-        l->at = earlier(l->at, last);
+        l->due_at = earlier(l->due_at, last);
 }
 
 /* No other look can end in time, and the last answer will not be valid at the
@@ -273,7 +273,7 @@ static void take_fault(struct line *l, enum fault fault, bool unsure)
         give_up_token(l);
         join_at(l, retry_delay(l));
     } else {
-        l->at = retry_delay(l);
+        l->due_at = retry_delay(l);
     }
 }
 
@@ -400,7 +400,8 @@ static void count_as_sent(struct line *l)
         l->by_message = m->state != MESSAGES_NONE;
         l->subscription = m->number + (m->state != MESSAGES_UP);
     }
-    l->at = earlier(deadline_after(l->now, l->terms.patience_ns), l->terms.end);
+    l->due_at =
+        earlier(deadline_after(l->now, l->terms.patience_ns), l->terms.end);
 }
 
 bool line_next(struct line *l, struct effect *effect)
@@ -441,7 +442,7 @@ static void give_up_request(struct line *l)
     } else {
         l->in_flight = false;
         l->abandon_due = true;
-        l->at = retry_delay(l);
+        l->due_at = retry_delay(l);
     }
 }
 
@@ -451,7 +452,7 @@ void line_tick(struct line *l, uint64_t now)
     if (l->verdict != LINE_OPEN || l->now < line_wake(l))
         return;
     /* A STAY that was planned before the end of the wait is still sent. */
-    bool stays = !l->in_flight && !l->joins && l->at <= l->terms.wait_until;
+    bool stays = !l->in_flight && !l->joins && l->due_at <= l->terms.wait_until;
     if (l->in_flight && l->now < l->terms.end) {
         give_up_request(l);
     } else if (l->now >= l->terms.wait_until &&
@@ -472,7 +473,7 @@ uint64_t line_wake(const struct line *l)
 {
     if (l->verdict != LINE_OPEN)
         return NEVER;
-    return l->in_flight ? l->at : earlier(l->at, l->terms.wait_until);
+    return l->in_flight ? l->due_at : earlier(l->due_at, l->terms.wait_until);
 }
 
 enum line_verdict line_verdict(const struct line *l)

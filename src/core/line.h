@@ -84,7 +84,7 @@ struct line {
     enum line_verdict verdict; /* decided, though effects may be left to take */
     uint64_t now;              /* the latest time handed in */
     /* The next request is due; or if one is under way, patience ends. */
-    uint64_t at;
+    uint64_t due_at;
     uint64_t looked_at;    /* last time that a key without TTL ended the wait */
     unsigned joined_on;    /* connection over which the JOIN was answered */
     unsigned subscription; /* the number of the one that it joined with */

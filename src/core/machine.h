@@ -78,7 +78,7 @@ enum part {
 /* What a machine knows of one server in the present round. A machine is given
  * one for each server, in its driver's memory. */
 struct ballot {
-    enum part part : 8; /* PART_IDLE in a round.h: to be asked at again_at */
+    enum part part : 8; /* PART_IDLE, in round.h: to be asked at again_at */
     enum part next_part : 8; /* PHASE_ENDING: what part becomes once its effect
                                 is taken */
     /* round.h */

@@ -20,7 +20,7 @@ enum loss {
     LOSS_UNHEARD,  /* extends failed or were not answered in time */
     LOSS_MAX_HOLD, /* the maximum hold is over */
     LOSS_STOPPED,  /* this process did not run in time */
-    LOSS_REFUTED   /* a server said that the token is gone: see .found */
+    LOSS_REFUTED   /* the token is gone, says a quorum: see refuted_by */
 };
 
 struct renewal_terms {

@@ -166,7 +166,8 @@ struct life {
     bool token_due : 1;   /* ADOPT: ACTION_TOKEN comes first */
     bool claimed : 1;     /* ADOPT: ACTION_CLAIM has been asked for */
     bool adopted : 1;     /* ADOPT: ACTION_ADOPT has been asked for */
-    bool no_token : 1, not_claimed : 1;
+    bool no_token : 1;    /* life_no_token() was called */
+    bool not_claimed : 1; /* life_not_claimed() was called */
     uint64_t clean_until; /* ACTION_CLEAN; NEVER: no limit */
     uint64_t left_ms;     /* LIFE_RENEWED */
     uint64_t fence; /* ACQUIRE, BEGIN that was granted: the fencing token; 0:

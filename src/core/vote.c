@@ -61,12 +61,12 @@ static bool begin_applies(const struct vote *v)
 
 static void begin_start(struct vote *v, uint64_t now)
 {
-    acquire_confirm(&v->acquire, now);
+    acquire_begin_work(&v->acquire, now);
 }
 
 static void begin_complete(const struct vote *v, struct verb *verb)
 {
-    verb->held = vote_confirms(v);
+    verb->held = vote_token_is_held(v);
 }
 
 static bool fence_applies(const struct vote *v)

@@ -51,7 +51,8 @@ struct vote {
 };
 #define VOTE_BALLOTS 2
 
-/* wanted: see there. seed: for jitter; must differ between contenders. */
+/* wanted: as in struct vote. seed: for jitter; must differ between contenders.
+ */
 void vote_acquire(struct vote *v, const struct acquire_terms *terms,
     unsigned wanted, uint64_t retry_first_ns, uint64_t retry_max_ns,
     uint64_t seed, uint64_t now);
@@ -71,12 +72,12 @@ void vote_withdrawn(struct vote *v, unsigned server);
 void vote_tick(struct vote *v, uint64_t now);
 void vote_cancel(struct vote *v);
 
-/* What a verdict calls for that vote_next() has given. If no condition is
- * wanted, it is final. */
+/* What follows a verdict of vote_next(). Without a condition that is wanted
+ * every verdict is final. */
 enum vote_step {
-    VOTE_GOES_ON, /* a condition comes next: take effects again */
-    VOTE_UNDO,    /* it is not met: undo the grant, then vote_again() */
-    VOTE_OVER     /* the verdict is final */
+    VOTE_GOES_ON, /* the next condition is begun: take effects again */
+    VOTE_UNDO, /* a condition is not met: undo the grant, then vote_again() */
+    VOTE_OVER  /* the verdict is final */
 };
 enum vote_step vote_step(struct vote *v, enum verdict verdict, uint64_t now);
 void vote_again(struct vote *v, uint64_t now);
@@ -85,10 +86,10 @@ void vote_again(struct vote *v, uint64_t now);
  * kind. */
 void vote_complete(const struct vote *v, struct verb *verb);
 
-/* Does the key hold the token already, although the requests may grant it? */
-static inline bool vote_confirms(const struct vote *v)
+/* Has the line granted the lock to the token that the requests have? */
+static inline bool vote_token_is_held(const struct vote *v)
 {
-    return v->machine == VOTE_ACQUIRE && v->acquire.confirms;
+    return v->machine == VOTE_ACQUIRE && v->acquire.token_is_held;
 }
 
 #endif

@@ -25,7 +25,7 @@ bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
 
 /* Does this outcome of verb count? alive_at: when the last sign of life was
  * asked for that had come before it (core/lineage.h). False: *instead is the
- * fault to count instead of it, mostly without a text. */
+ * fault to count instead of it; without a text, unless the answer was late. */
 bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t alive_at, uint64_t now,
     struct outcome *instead);

@@ -124,17 +124,17 @@ static void make_verb(struct nxl_lock *lock, const struct action *action)
         once_complete(lock, verb);
 }
 
-/* Does this request need a record for a cleanup? Without one the lock must not
- * be held, but a release leaves the key to its TTL, at worst. */
-static enum record_need record_need(
+/* Does this request need a spare cleaner? Without one the lock must not be
+ * held, but a release leaves the key to its TTL, at worst. */
+static enum spare_need spare_need(
     const struct nxl_lock *lock, enum life_track track, enum verb_kind kind)
 {
     const struct verb_traits *verb = &verb_traits[kind];
     const struct call_kind *call = &call_kinds[lock->life.call];
     if (verb->may_grant || (track == TRACK_CALL && call->adopts))
-        return RECORD_NEEDED;
-    return verb->residue != RESIDUE_NONE && call->undone ? RECORD_WANTED
-                                                         : RECORD_UNNEEDED;
+        return SPARE_NEEDED;
+    return verb->residue != RESIDUE_NONE && call->undone ? SPARE_WANTED
+                                                         : SPARE_UNNEEDED;
 }
 
 /* Is the outcome known without a request? */
@@ -194,7 +194,7 @@ static void send_to(
     if (is_known(lock, track, server, &outcome, &words, now))
         action_outcome(lock, track, server, &outcome, now);
     else if (!operation_send(
-                 op, server, record_need(lock, track, op->verb.kind), now))
+                 op, server, spare_need(lock, track, op->verb.kind), now))
         action_outcome(lock, track, server, &out_of_memory, now);
 }
 
@@ -248,7 +248,7 @@ void action_carry_out(
             make_verb(lock, action);
         /* fall through */
     case ACTION_ABANDON:
-        unanswered_leave(op, server);
+        unanswered_abandon(op, server);
         if (operation_abandon(op, server, undo, now))
             life_withdrawn(&lock->life, action);
         break;

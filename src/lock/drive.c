@@ -86,7 +86,7 @@ void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
 }
 
 /* No cleanup can become necessary before the next acquire. */
-static void give_records_back(struct nxl_lock *lock)
+static void give_spares_back(struct nxl_lock *lock)
 {
     for (unsigned i = 0; i < lock->client->server_count; i++)
         spare_give_back(&lock->operation.requests[i]);
@@ -111,7 +111,7 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     if (lock->call.running)
         timer_set(&client->timers, &lock->operation.timer, life->wake);
     else if (life->lease.stored == LEASE_NONE)
-        give_records_back(lock);
+        give_spares_back(lock);
     if (lock->renewing)
         loss_settle(lock, now);
 }

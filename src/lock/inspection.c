@@ -21,16 +21,16 @@ struct inspection *inspection_new(unsigned servers)
 void inspection_free(struct inspection *found, unsigned servers)
 {
     for (unsigned i = 0; found && i < servers; i++)
-        free(found->at[i]);
+        free(found->by_server[i]);
     free(found);
 }
 
 bool inspection_note(struct inspection *found, unsigned server,
     const struct outcome *outcome, bool ours)
 {
-    nxl_holder *seen = found->at[server];
+    nxl_holder *seen = found->by_server[server];
     if (!seen)
-        seen = found->at[server] = malloc(sizeof(*seen));
+        seen = found->by_server[server] = malloc(sizeof(*seen));
     if (!seen)
         return false;
     size_t len = outcome->value.len;
@@ -67,7 +67,7 @@ static unsigned count_holders(const struct inspection *found,
     int64_t left[MAX_SERVERS];
     unsigned count = 0;
     for (unsigned i = 0; i < servers; i++) {
-        const nxl_holder *here = found->at[i];
+        const nxl_holder *here = found->by_server[i];
         if (notes[i].kind != NOTE_YES || !same_value(here, of))
             continue;
         unsigned at = count++;
@@ -89,11 +89,11 @@ void inspection_choose(
         if (notes[i].kind != NOTE_YES)
             continue;
         unsigned count =
-            count_holders(found, notes, servers, found->at[i], &left_ms);
+            count_holders(found, notes, servers, found->by_server[i], &left_ms);
         if (count <= most)
             continue;
         most = count;
-        found->chosen = found->at[i];
+        found->chosen = found->by_server[i];
         found->left_ms = left_ms;
     }
 }

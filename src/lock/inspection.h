@@ -11,7 +11,8 @@
 struct inspection {
     nxl_holder *chosen; /* the one of those below to report; NULL: none yet */
     int64_t left_ms;    /* how long a majority keeps that one */
-    nxl_holder *at[];   /* one a server; NULL before it first shows a value */
+    nxl_holder
+        *by_server[]; /* one a server; NULL before it first shows a value */
 };
 
 /* For this many servers. NULL: out of memory. */

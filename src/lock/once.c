@@ -69,7 +69,7 @@ static void remember_before(struct once *once)
     once->before = line.len ? strndup(line.data, line.len) : NULL;
 }
 
-void once_leave_work(struct once *once)
+void once_forget_work(struct once *once)
 {
     once->work = WORK_NONE;
     once->answered = false;
@@ -102,7 +102,7 @@ void once_reset(struct nxl_lock *lock)
 {
     if (!lock->once)
         return;
-    once_leave_work(lock->once);
+    once_forget_work(lock->once);
     lock->once->terms = usual_terms();
 }
 

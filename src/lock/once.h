@@ -51,7 +51,7 @@ void once_complete(struct nxl_lock *lock, struct verb *verb);
 struct slice once_token(const struct nxl_lock *lock);
 
 /* Forgets work that is no longer the handle's. */
-void once_leave_work(struct once *once);
+void once_forget_work(struct once *once);
 /* The lock gets another token: forgets what was kept about the last one. */
 void once_reset(struct nxl_lock *lock);
 /* A call is over, whatever its kind: notes what it has found, and whose work a

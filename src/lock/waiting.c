@@ -142,14 +142,14 @@ void waiting_answered(
 bool waiting_describe(const struct node *node, struct text *text)
 {
     const struct subscriber *s = &node->subscriber;
-    const char *unheard = s->listener ? subscriber_words(s) : "";
+    const char *no_messages_why = s->listener ? subscriber_words(s) : "";
     struct text why;
     if (!has_line(node, 0, &why)) {
         text_addf(text, "by polling (%s)", why.data);
         return false;
     }
     text_add(text, "in line");
-    if (*unheard)
-        text_addf(text, " without messages (%s)", unheard);
+    if (*no_messages_why)
+        text_addf(text, " without messages (%s)", no_messages_why);
     return true;
 }

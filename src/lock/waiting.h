@@ -31,7 +31,7 @@ void waiting_line_up(struct nxl_lock *lock, uint64_t now);
 
 /* Completes a JOIN or STAY that is about to be sent. */
 void waiting_complete(struct nxl_lock *lock, struct verb *verb);
-/* One with verb.test was answered. */
+/* One with verb.test_listener was answered. */
 void waiting_answered(
     struct nxl_lock *lock, const struct outcome *outcome, uint64_t now);
 /* After the state machine of a lock that has waited ran: it may have left the

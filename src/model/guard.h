@@ -31,7 +31,7 @@ enum guard {
     GUARD_SECOND_HISTORY, /* a second history is a promotion */
     GUARD_AGE, /* a primary that was promoted nobody knows when has no vote */
     GUARD_HANDED_OVER,  /* only the former primary says that it handed over */
-    GUARD_SAME_HISTORY, /* ... and says that it is the same primary */
+    GUARD_SAME_HISTORY, /* a sign of life is of the same primary */
     GUARD_ALIVE,        /* a silent connection is asked before it is trusted */
     GUARD_UNFIT,        /* a server that others overwrite grants no lock */
     GUARD_ADOPT,        /* a restarted server does not count for an adoption */
@@ -39,7 +39,7 @@ enum guard {
     GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
     GUARD_ANSWERED, /* a lease handed over counts from an answered request */
     GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */
-    GUARD_SEEN,     /* ... but never once its caller knows of it */
+    GUARD_SEEN,     /* a begin whose caller knows of it is not taken back */
     GUARD_WITNESS,  /* "busy" needs a witness that counts until now */
     GUARD_HELD,     /* a lock that a wait in line has brought is given back */
     GUARDS

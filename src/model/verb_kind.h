@@ -90,7 +90,7 @@ struct verb_traits {
     enum verb_cached cached : 8;
 
     /* Its answer can be a grant. So it is sent only to a server that has a
-     * vote, and only when there is a record for its cleanup. */
+     * vote, and only when a cleaner is reserved for its cleanup. */
     bool may_grant : 1;
     bool waits_in_line : 1; /* .client and .window are used */
     bool joins_line : 1;    /* the token is not in line before */
@@ -99,8 +99,8 @@ struct verb_traits {
     bool has_values : 1;    /* its answer, in any form, is stored in .values */
     bool touches_no_lock : 1; /* it changes nothing that a lock relies on */
     bool tells_left : 1;      /* .want_left is used */
-    bool hands_over : 1;      /* it gives the lock up: .gap_ms, .followed */
-    bool shortens_ttl : 1;    /* impossible where the value contains the end */
+    bool hands_over : 1;   /* it gives the lock up: .gap_ms, .has_followers */
+    bool shortens_ttl : 1; /* impossible where the value contains the end */
     /* An error about the key's type answers that it does not hold the token.
      * Not where it may mean another key (the line, the record), or the token
      * may get the lock later, in line. */
@@ -168,15 +168,10 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
 
 _Static_assert(sizeof(struct verb_traits) == 8, "small");
 
-/* Can a late verb still make the token the key's? */
+/* May a request that was cancelled still set the key to its token? */
 static inline bool verb_acquires(enum verb_kind kind)
 {
     return verb_traits[kind].residue == RESIDUE_LATE_KEY;
-}
-
-static inline bool verb_has_values(enum verb_kind kind)
-{
-    return verb_traits[kind].has_values;
 }
 
 static inline bool verb_may_grant(enum verb_kind kind)

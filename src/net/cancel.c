@@ -39,10 +39,10 @@ static struct cleaner *take_spare(struct request *r, struct slice token)
     return k;
 }
 
-/* The spare record is for the release that follows. If there is no memory for
- * another record, it is used nonetheless when the connection was lost, because
+/* The spare cleaner is for the release that follows. If there is no memory for
+ * another one, it is used nonetheless when the connection was lost, because
  * there may be no release. */
-static struct cleaner *record_in_use(struct request *r, bool lost)
+static struct cleaner *cleaner_in_use(struct request *r, bool lost)
 {
     const struct verb *verb = r->exchange.verb;
     struct cleaner *k =
@@ -50,8 +50,8 @@ static struct cleaner *record_in_use(struct request *r, bool lost)
     return k || !lost ? k : take_spare(r, verb->token);
 }
 
-/* Begins the cleanup of r. NULL: none is needed, or there is no record for
- * it. */
+/* Begins the cleanup of r. NULL: none is needed, or there is no memory
+ * for it. */
 static struct cleaner *begin_cleanup(
     struct server *s, struct request *r, enum cleanup_cause cause, uint64_t now)
 {
@@ -60,8 +60,9 @@ static struct cleaner *begin_cleanup(
         cause == CLEANUP_ACQUIRE_IN_USE || cause == CLEANUP_ACQUIRE_LOST;
     if (cause == CLEANUP_NONE)
         return NULL;
-    struct cleaner *k = in_use ? record_in_use(r, cause == CLEANUP_ACQUIRE_LOST)
-                               : take_spare(r, verb->token);
+    struct cleaner *k = in_use
+                            ? cleaner_in_use(r, cause == CLEANUP_ACQUIRE_LOST)
+                            : take_spare(r, verb->token);
     if (!k)
         return NULL;
     exchange_inherit(&k->exchange, &r->exchange);
@@ -153,7 +154,7 @@ static void drop_slots(struct server *s, struct request *r, size_t index,
 }
 
 /* The same when part of r's current step was sent; index: of its first slot. */
-static void leave_slots(struct server *s, struct request *r, size_t index,
+static void drop_sent_slots(struct server *s, struct request *r, size_t index,
     int place, struct cleaner *k, enum cleanup_cause cause)
 {
     if (k && cause == CLEANUP_RELEASE_SENT) {
@@ -172,7 +173,7 @@ static bool cancel_formatted(
     /* If the first of two replies has come, its slot is gone. */
     uint64_t number = later(r->slot, slots->popped);
     size_t index = (size_t)(number - slots->popped);
-    bool unsent = number >= s->conn.unsent;
+    bool unsent = number >= s->conn.first_unsent;
     int place = -1;
     struct cancelled what =
         describe(r, unsent ? CANCEL_UNSENT : CANCEL_SENT, undo);
@@ -191,7 +192,7 @@ static bool cancel_formatted(
         conn_withdraw(&s->conn, number, r->exchange.due);
         opened = opened && exchange_opened(&r->exchange);
     } else {
-        leave_slots(s, r, index, place, k, c.cause);
+        drop_sent_slots(s, r, index, place, k, c.cause);
     }
     if (opened) /* else the next commands would be part of the transaction */
         request_discard(s, now);
@@ -353,7 +354,7 @@ static void withdraw_request(
 void requests_withdraw_late(struct server *s, uint64_t now)
 {
     struct conn *c = &s->conn;
-    for (uint64_t n = c->unsent; n < slots_end(&c->slots); n++) {
+    for (uint64_t n = c->first_unsent; n < slots_end(&c->slots); n++) {
         if (n < c->slots.popped)
             continue; /* withdrawing may have removed slots at the front */
         struct slot slot = *slots_at(&c->slots, (size_t)(n - c->slots.popped));

@@ -19,7 +19,7 @@
 bool server_cancel(struct request *r, bool undo, uint64_t now);
 
 /* Begins the cleanup of token, which r acquired: like a release that no caller
- * waits for, given up at not_after (0: no limit). Uses r's spare record;
+ * waits for, given up at not_after (0: no limit). Uses r's spare;
  * without one the key is left to its TTL. */
 void server_clean_up(struct request *r, struct slice token, uint32_t ttl_ms,
     uint64_t not_after, uint64_t now);

@@ -3,9 +3,9 @@
  * Carries out one cleanup (core/cleanup.h) at a server: holds its key and
  * token, formats its commands and reads their replies.
  *
- * Its record is reserved before the acquire is sent, so that a cleanup cannot
- * fail for lack of memory. Only a cleanup whose token may be in use gets its
- * record when it is needed; without memory for it, the key expires.
+ * It is reserved before the acquire is sent (net/spare.h), so that a cleanup
+ * cannot fail for lack of memory. Only a cleanup whose token may be in use is
+ * allocated when it is needed; without memory for it, the key expires.
  */
 #ifndef NXLOCK_NET_CLEANER_H
 #define NXLOCK_NET_CLEANER_H

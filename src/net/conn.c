@@ -45,8 +45,8 @@ void conn_close(struct conn *c)
     transport_close(&c->transport);
     buf_clear(&c->out);
     slots_clear(&c->slots);
-    c->unsent = 0;
-    c->part = c->holes = 0;
+    c->first_unsent = 0;
+    c->rest = c->holes = 0;
     c->dropped = 0;
     c->blocked = false;
 }
@@ -102,7 +102,7 @@ static struct slot *slot_numbered(const struct conn *c, uint64_t number)
 
 static bool has_unsent(const struct conn *c)
 {
-    return c->unsent - c->slots.popped < c->slots.count;
+    return c->first_unsent - c->slots.popped < c->slots.count;
 }
 
 static void trim_front(struct conn *c)
@@ -111,14 +111,14 @@ static void trim_front(struct conn *c)
     while (slots->count && slots_at(slots, 0)->kind == SLOT_HOLE) {
         size_t bytes = slots_at(slots, 0)->bytes;
         /* Behind part of a command: fill_holes() removes them. */
-        if (bytes && c->part)
+        if (bytes && c->rest)
             return;
         buf_consume(&c->out, bytes);
         c->holes -= bytes;
         slots_pop(slots);
     }
-    if (c->unsent < slots->popped)
-        c->unsent = slots->popped;
+    if (c->first_unsent < slots->popped)
+        c->first_unsent = slots->popped;
 }
 
 static void trim_back(struct conn *c)
@@ -131,8 +131,8 @@ static void trim_back(struct conn *c)
         c->holes -= bytes;
         slots->count--;
     }
-    if (c->unsent > slots_end(slots))
-        c->unsent = slots_end(slots);
+    if (c->first_unsent > slots_end(slots))
+        c->first_unsent = slots_end(slots);
 }
 
 /* Closes the holes in `out`. Their slots remain, with no bytes. */
@@ -141,8 +141,8 @@ static void fill_holes(struct conn *c)
     if (c->holes == 0)
         return;
     char *head = buf_head(&c->out);
-    size_t from = c->part, to = c->part;
-    for (uint64_t n = c->unsent; n < slots_end(&c->slots); n++) {
+    size_t from = c->rest, to = c->rest;
+    for (uint64_t n = c->first_unsent; n < slots_end(&c->slots); n++) {
         struct slot *slot = slot_numbered(c, n);
         size_t bytes = slot->bytes;
         if (slot->kind == SLOT_HOLE) {
@@ -162,13 +162,13 @@ static void fill_holes(struct conn *c)
 static void count_sent(struct conn *c, size_t bytes)
 {
     buf_consume(&c->out, bytes);
-    while (bytes > c->part) {
-        bytes -= c->part;
-        c->part = slot_numbered(c, c->unsent++)->bytes;
-        while (has_unsent(c) && slot_numbered(c, c->unsent)->bytes == 0)
-            c->unsent++; /* the rest of the group */
+    while (bytes > c->rest) {
+        bytes -= c->rest;
+        c->rest = slot_numbered(c, c->first_unsent++)->bytes;
+        while (has_unsent(c) && slot_numbered(c, c->first_unsent)->bytes == 0)
+            c->first_unsent++; /* the rest of the group */
     }
-    c->part -= bytes;
+    c->rest -= bytes;
 }
 
 bool conn_flush(struct conn *c, struct text *why)
@@ -240,7 +240,7 @@ bool conn_ready(struct conn *c, short revents, struct text *why, bool *broken)
 
 size_t conn_unsent_slots(const struct conn *c)
 {
-    return (size_t)(slots_end(&c->slots) - c->unsent);
+    return (size_t)(slots_end(&c->slots) - c->first_unsent);
 }
 
 void conn_withdraw(struct conn *c, uint64_t number, size_t n)
@@ -259,7 +259,7 @@ void conn_withdraw(struct conn *c, uint64_t number, size_t n)
 
 bool conn_pop(struct conn *c, struct slot *slot)
 {
-    if (c->unsent == c->slots.popped)
+    if (c->first_unsent == c->slots.popped)
         return false;
     *slot = slots_pop(&c->slots);
     trim_front(c);

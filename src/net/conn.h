@@ -21,9 +21,9 @@ struct conn {
     bool polled_for_room;
     struct buf out;
     struct slots slots;
-    uint64_t unsent;       /* number of the first slot whose command has no byte
+    uint64_t first_unsent; /* number of the first slot whose command has no byte
                             * sent */
-    size_t part;           /* bytes left of the command that is partly sent */
+    size_t rest;           /* bytes left of the command that is partly sent */
     size_t holes;          /* bytes in `out` of commands that were taken back */
     struct reader *reader; /* allocated with the first connection */
     size_t dropped;        /* unanswered commands that no request waits for */

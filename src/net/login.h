@@ -60,8 +60,8 @@ void login_cancel(struct login *l);
  * row. */
 bool login_refused(struct login *l, uint64_t now);
 /* A new request waits for the connection. True: drops a callback's result that
- * was left lying and would only confirm a refusal, so start again: both may be
- * out of date. */
+ * was not used yet and would only confirm a refusal, so start again: both may
+ * be out of date. */
 bool login_is_old(struct login *l, uint64_t now);
 /* The server has accepted them. */
 void login_accepted(struct login *l);

@@ -373,7 +373,7 @@ bool requests_reply(struct server *s, const struct slot *slot,
     if (strategies_need_clock(&s->dialect))
         s->dialect.now = later(now, clock_now());
     if (slot->kind != SLOT_HANDSHAKE) {
-        s->good = true;
+        s->has_answered = true;
         backoff_reset(&s->reconnect);
     }
     switch (slot->kind) {

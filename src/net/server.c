@@ -21,7 +21,13 @@
  * for that each time, nor one that sends many requests at once for each. */
 #define LOOK_AGAIN NS_PER_MS
 /* How often a lost connection is read: enough for all replies that are due. */
-#define HEAR_OUT 4
+#define LAST_READS 4
+
+/* Has the server a connection that takes commands, if only of the handshake? */
+static bool is_open(const struct server *s)
+{
+    return s->state == SERVER_SHAKING || s->state == SERVER_UP;
+}
 
 /* No connection can be made: fails every request that waits for one. */
 static void connect_failed(struct server *s, enum fault fault, uint64_t now)
@@ -73,7 +79,7 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
         s->not_before = now;
     else if (!was_up)
         connect_failed(s, fault, now);
-    else if (s->good)
+    else if (s->has_answered)
         s->not_before = now;
     else /* it accepts clients, then disconnects them */
         s->not_before = deadline_after(now, backoff_next(&s->reconnect));
@@ -84,7 +90,7 @@ static void begin_handshake(
 {
     s->state = SERVER_SHAKING;
     s->connections++;
-    s->good = s->logged_in = false;
+    s->has_answered = s->logged_in = false;
     s->who.user = s->login.user;
     s->who.password = s->login.password;
     dialect_begin(&s->dialect);
@@ -168,7 +174,7 @@ static void read_once(struct server *s)
  * takes that, then ends the connection. */
 static void read_the_rest(struct server *s)
 {
-    for (int i = 0; i < HEAR_OUT && !s->ended; i++)
+    for (int i = 0; i < LAST_READS && !s->ended; i++)
         read_once(s);
     if (!s->ended)
         s->ended = FAULT_UNREACHABLE;
@@ -208,7 +214,7 @@ bool server_push(struct server *s, uint64_t now)
     if (s->state == SERVER_DOWN &&
         (now >= wanted_at(s) || (now >= s->not_before && due_at(s) <= now)))
         connect_now(s, now);
-    if (s->state < SERVER_SHAKING || s->ended)
+    if (!is_open(s) || s->ended)
         return has_failed(s);
     if (buf_len(&s->conn.out))
         requests_withdraw_late(s, now);
@@ -227,8 +233,7 @@ static void take_ready(struct server *s, uint64_t now)
     s->ready = 0;
     if (s->state == SERVER_DIALLING)
         dial_on(s, now);
-    else if (s->state >= SERVER_SHAKING &&
-             !conn_ready(&s->conn, ready, &s->why, &broken))
+    else if (is_open(s) && !conn_ready(&s->conn, ready, &s->why, &broken))
         note_end(s, broken);
 }
 
@@ -247,7 +252,7 @@ static uint64_t stale_at(const struct server *s)
 void server_replace(
     struct server *s, enum fault fault, const char *why, uint64_t now)
 {
-    if (s->state < SERVER_SHAKING)
+    if (!is_open(s))
         return;
     text_set(&s->why, why);
     end_connection(s, fault, now);
@@ -299,7 +304,7 @@ static void refresh(struct server *s, uint64_t now)
         s->trying = false;
         s->not_before = now;
     }
-    if (s->state < SERVER_SHAKING || s->ended)
+    if (!is_open(s) || s->ended)
         return;
     uint64_t known_at = later(s->heard_at, s->looked_at);
     bool look = s->conn.transport.pending ||
@@ -445,7 +450,7 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
     for (;;) {
         if (next_failed(s, c))
             return true;
-        if (s->state < SERVER_SHAKING)
+        if (!is_open(s))
             return false;
         if (s->ended == FAULT_NOT_REDIS) { /* do not trust the rest */
             end_connection(s, s->ended, now);

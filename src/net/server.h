@@ -6,8 +6,8 @@
  * back.
  *
  * A connection is made when there is something to send. After a loss it is made
- * again at once if a command had been answered on it (`good`), otherwise after
- * growing delays. A handshake alone proves little.
+ * again at once if a command had been answered on it (has_answered), otherwise
+ * after growing delays. A handshake alone proves little.
  */
 #ifndef NXLOCK_NET_SERVER_H
 #define NXLOCK_NET_SERVER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reserves records for cleanups. */
+/* Reserves cleaners. */
 #include "net/spare.h"
 
 #include "model/token.h"

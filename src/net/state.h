@@ -99,14 +99,14 @@ struct server {
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
     unsigned given_up;    /* cleanups that proved nothing before they expired */
-    bool logged_in;   /* of this connection or the last: AUTH was accepted if it
-                       * was sent, and the server demands none */
-    bool good;        /* a command was answered on this connection */
-    enum fault ended; /* why the stream ended; replies that the reader has come
-                         first */
-    bool elsewhere;   /* not the primary: reconnect before a request */
-    struct text why;  /* of the last failure */
-    struct text words;    /* of the last completion */
+    bool logged_in; /* of this connection or the last: AUTH was accepted if it
+                     * was sent, and the server demands none */
+    bool has_answered; /* a command, on this connection */
+    enum fault ended;  /* why the stream ended; replies that the reader has come
+                          first */
+    bool elsewhere;    /* not the primary: reconnect before a request */
+    struct text why;   /* of the last failure */
+    struct text words; /* of the last completion */
     enum fault why_fault; /* DOWN: its class */
 };
 

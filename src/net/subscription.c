@@ -25,7 +25,7 @@ static bool is_text(const struct reply *reply, struct slice text)
 bool subscription_take(struct server *s, const struct reply *reply,
     struct completion *c, uint64_t now)
 {
-    bool taken = s->state == SERVER_UP && s->good &&
+    bool taken = s->state == SERVER_UP && s->has_answered &&
                  reply->kind == REPLY_ARRAY && reply->count == 3 &&
                  is_text(&reply->items[0], slice_of("message")) &&
                  reply->items[1].kind == REPLY_STRING &&

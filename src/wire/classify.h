@@ -14,9 +14,9 @@
 /* error: the bytes after '-'. Never FAULT_NONE. */
 enum fault classify_error(struct slice error);
 
-/* How much of the error is in the table above: its code, or "ERR " and words
- * that all servers have. So these words may be shown whatever the passwords
- * are; 0: none. */
+/* How much of the error is in the table of classify.c: its code, or "ERR " and
+ * words that all servers have. So these words may be shown whatever the
+ * passwords are; 0: none. */
 size_t classify_known(struct slice error);
 
 /* May a command that got such an error have been carried out nevertheless? What

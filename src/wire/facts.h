@@ -31,7 +31,7 @@ struct facts {
     int slots;           /* how many the node serves; -1: unknown, no node */
     bool info_refused;
     bool no_login;   /* it demands a password that it has not been sent */
-    bool no_scripts; /* SCRIPT LOAD is refused for good, not just for now */
+    bool no_scripts; /* SCRIPT LOAD is refused, and not just for now */
     bool asked_fsync;
     char appendfsync[12]; /* asked, and it said so: "always", "everysec" */
     char eviction[24];    /* maxmemory_policy: "noeviction", "volatile-lru" */

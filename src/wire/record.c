@@ -56,15 +56,16 @@ static bool is_printable(struct slice word)
     return word.len > 0;
 }
 
+static const char *const state_words[] = {
+    [ONCE_BEGUN] = "begun",
+    [ONCE_DOUBT] = "doubt",
+    [ONCE_DONE] = "done",
+    [ONCE_FAILED] = "failed",
+};
+
 const char *record_state_word(enum once_state state)
 {
-    static const char *const words[] = {
-        [ONCE_BEGUN] = "begun",
-        [ONCE_DOUBT] = "doubt",
-        [ONCE_DONE] = "done",
-        [ONCE_FAILED] = "failed",
-    };
-    return words[state];
+    return state_words[state];
 }
 
 const char *record_state_shown(enum once_state state)
@@ -76,8 +77,8 @@ static bool take_state(struct slice *line, enum once_state *state)
 {
     struct slice word = next_word(line);
 
-    for (unsigned i = ONCE_BEGUN; i <= ONCE_FAILED; i++) {
-        if (slice_equal(word, slice_of(record_state_word(i)))) {
+    for (unsigned i = 0; i < sizeof(state_words) / sizeof(*state_words); i++) {
+        if (state_words[i] && slice_equal(word, slice_of(state_words[i]))) {
             *state = (enum once_state)i;
             return true;
         }

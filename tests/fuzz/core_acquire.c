@@ -157,8 +157,9 @@ static void give_back(struct game *g)
     unsigned byte = step_byte(g->s);
     struct fence fence = {.verdict = byte & 1 ? VERDICT_NO : VERDICT_UNKNOWN,
         .fault = (enum fault)(byte % FAULT_CLASSES),
-        .lasting = (unsigned char)(step_byte(g->s) % (g->a.terms.servers + 1)),
-        .silent = step_byte(g->s) % (g->a.terms.servers + 1)};
+        .permanent =
+            (unsigned char)(step_byte(g->s) % (g->a.terms.servers + 1)),
+        .unanswered = step_byte(g->s) % (g->a.terms.servers + 1)};
     if (acquire_verdict(&g->a) != VERDICT_YES)
         return;
     if (byte > 240) {

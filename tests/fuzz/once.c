@@ -46,7 +46,7 @@ static void ask(struct asked *a, enum verb_kind kind)
         .token = slice_of(TOKEN),
         .ttl_ms = kind == VERB_BEGIN ? 30000 : 0,
         .once = kind == VERB_UNBEGIN ? NULL : &a->terms,
-        .values = verb_has_values(kind) ? &a->leaves : NULL};
+        .values = verb_traits[kind].has_values ? &a->leaves : NULL};
     if (kind == VERB_BEGIN || kind == VERB_LOOK)
         a->verb.counter = slice_of("{key}:f");
     a->dialect.connection = 7;

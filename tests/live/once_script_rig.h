@@ -107,7 +107,7 @@ static inline struct outcome once_send(struct peer *p, struct verb *verb)
     struct reply items[REPLY_ITEMS];
     redisReply *r = NULL;
 
-    verb->values = verb_has_values(verb->kind) ? &once_leaves : NULL;
+    verb->values = verb_traits[verb->kind].has_values ? &once_leaves : NULL;
     if (verb->kind == VERB_QUERY || verb->kind == VERB_UNBEGIN)
         verb->once = NULL;
     exchange_free(&x);

@@ -14,11 +14,11 @@ enum sim_guard {
     SIM_GUARD_NEVER_SHORTEN, /* waiting in line never shortens a lease */
     SIM_GUARD_GRANT_ORDER,   /* a token leaves the line, is granted, is told */
     SIM_GUARD_WINDOW,        /* a waiter that is silent counts as dead */
-    SIM_GUARD_FAR_WINDOW,    /* ... far behind in a long line, later */
+    SIM_GUARD_FAR_WINDOW,    /* far behind in line, silence may last longer */
     SIM_GUARD_CLOCK_BACK,    /* a clock that is set back empties no line */
     SIM_GUARD_PLACE,         /* a waiter learns its place in line */
     SIM_GUARD_GAP,           /* hand-overs leave the lock free now and then */
-    SIM_GUARD_GAP_KEPT,      /* ... and then nobody in line gets it */
+    SIM_GUARD_GAP_KEPT,      /* in a gap nobody in line is granted the lock */
     SIM_GUARD_GAP_ENDS,      /* a gap ends though the clock is set back */
     SIM_GUARD_FINGERPRINT,   /* a result is for one fingerprint */
     SIM_GUARD_BEGIN_FREE,    /* work begins only if the lock is free */

@@ -126,7 +126,7 @@ static unsigned begin_that_was_not_sent(void)
     link->dropped += 8;
     release();
     SOON(server_value(&world, server, 0) == waiter->token);
-    SOON(waiter->life.vote.acquire.confirms || !waiter->life.vote.line);
+    SOON(waiter->life.vote.acquire.token_is_held || !waiter->life.vote.line);
     handle_cancel(&world, waiter);
     process_turn(&world, waiter->process);
     waiter->state = PROGRAM_IDLE;
@@ -144,7 +144,7 @@ static unsigned begin_behind_its_cleanup(void)
 {
     begin();
     release();
-    SOON(is_sent(MESSAGE_BEGIN) && waiter->life.vote.acquire.confirms);
+    SOON(is_sent(MESSAGE_BEGIN) && waiter->life.vote.acquire.token_is_held);
     struct link *link = &waiter->process->link[0];
     struct conn *old = link->conn;
     link_lost(&world, link, 3000 * MS);

@@ -105,10 +105,10 @@ static void no_wait_for_what_never_comes(void **state)
     (void)state;
     struct acquire a;
     struct fence f = fence_of(VERDICT_UNKNOWN, FAULT_DENIED);
-    f.lasting = 1;
+    f.permanent = 1;
     acquire_again(&a, &f, grant(&a, NEVER));
     assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
-    f.lasting = 2;
+    f.permanent = 2;
     acquire_again(&a, &f, grant(&a, NEVER));
     assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);
     assert_int_equal(a.fault, FAULT_DENIED);

@@ -288,7 +288,7 @@ static void any_of_them_withdrawn(void **state)
             flush_allowing(before);
             uint64_t number = 0;
             for (unsigned i = 0; i < 6; number += 1 + i % 2, i++) {
-                if (which & 1u << i && number >= pair.conn.unsent) {
+                if (which & 1u << i && number >= pair.conn.first_unsent) {
                     conn_withdraw(&pair.conn, number, 1 + i % 2);
                 } else {
                     strcat(wanted, words[i]);

@@ -88,7 +88,7 @@ static void check_counted(void)
         const struct command *command = &play.command[c];
         if (command->withdrawn)
             continue;
-        bool sent = command->number < play.conn.unsent;
+        bool sent = command->number < play.conn.first_unsent;
         assert_int_equal(sent, at < play.taken);
         at += command->len;
         unsent += !sent;
@@ -123,7 +123,7 @@ static void withdraw_one(void)
     size_t c = play.commands ? roll(play.commands) : 0;
     struct command *command = &play.command[c];
     if (!play.commands || command->withdrawn ||
-        command->number < play.conn.unsent)
+        command->number < play.conn.first_unsent)
         return;
     conn_withdraw(&play.conn, command->number, command->replies);
     command->withdrawn = true;

@@ -149,8 +149,8 @@ static void test_faults(void **state)
     assert_asks(&f, "L1");
     assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
     assert_int_equal(f.fault, FAULT_NOT_REDIS);
-    assert_int_equal(f.lasting, 1); /* what passes is no reason to give up */
-    assert_int_equal(f.silent, 0);
+    assert_int_equal(f.permanent, 1); /* what passes is no reason to give up */
+    assert_int_equal(f.unanswered, 0);
 }
 
 static void test_time_is_over(void **state)
@@ -166,7 +166,7 @@ static void test_time_is_over(void **state)
     assert_asks(&f, "L0 L2");
     assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
     assert_int_equal(f.fault, FAULT_TIMEOUT);
-    assert_int_equal(f.silent, 2);
+    assert_int_equal(f.unanswered, 2);
     fence_tick(&f, END + 1);
     assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
 }

@@ -67,7 +67,8 @@ r = {
     ended = 0, code = 0, size = 0, left = -1
 }
 -- The server has checked that the user may access all KEYS, and who may SET the
--- record may SET the lock too. So the counter at most is written in vain.
+-- record may SET the lock too. So if a write is refused, only the counter may
+-- have been written.
 count(KEYS[3], r.fence, now, ARGV[6])
 write(KEYS[2], r, '')
 put(s, key, token, ARGV[2])

@@ -3,10 +3,10 @@
 -- If there is a line, leaves the lock free for so many ms, for programs that
 -- know nothing of it: the first in line is told, and is not granted the lock.
 -- In a gap there is no mark, so that no release in it hands over.
-local function leaves_gap(key, line, pace, now, ms)
+local function leaves_gap(key, line, gap_key, now, ms)
     local _, _, stop = serve(nil, key, line, now, nil)
     ms = math.min(ms, GAP_MAX) + GAP_EVERY
-    if not stop or redis.pcall('SET', pace, '1', 'PX', ms).err then
+    if not stop or redis.pcall('SET', gap_key, '1', 'PX', ms).err then
         return false
     end
     local token, client = waiter_of(stop)
@@ -22,26 +22,26 @@ local function hand_over(s, key, mark, how, stands)
     if time.err then
         return 4, false
     end
-    local line, pace, now = beside .. 'l', beside .. 'g', tick_of(time)
+    local line, gap_key, now = beside .. 'l', beside .. 'g', tick_of(time)
     -- A lock that is handed over again and again is left free for 100 ms in
     -- 7.5 s.
     local gap = string.match(how, '^%?(%d+)$') or
-        stands and redis.pcall('EXISTS', pace) == 0 and 100
-    if gap and leaves_gap(key, line, pace, now, gap) then
+        stands and redis.pcall('EXISTS', gap_key) == 0 and 100
+    if gap and leaves_gap(key, line, gap_key, now, gap) then
         return 5, false
     end
-    local granted, _, stop, failure, deaf = serve(s, key, line, now, nil)
+    local granted, _, stop, failure, some_stay = serve(s, key, line, now, nil)
     if granted > 0 and stands then
         return 2, false
     elseif granted > 0 then
         -- Here begin the hand-overs that keep others away.
         local left = redis.pcall('EXISTS', line) ~= 0
-        redis.pcall('SET', pace, '1', 'PX', GAP_EVERY, 'NX')
+        redis.pcall('SET', gap_key, '1', 'PX', GAP_EVERY, 'NX')
         return 2, left
     elseif failure then
         return 4, false
     elseif not stop then
-        return 1, deaf
+        return 1, some_stay
     end
     local token, client, _, _, known = waiter_of(stop)
     if not (known and kind(token)) then

@@ -4,7 +4,7 @@
 -- hand over, mark, result if it is kept  ->  {1 told or 0, enum release_reply,
 -- line}; 'unbegun': 1 or 0
 --
--- Records what came of the work that the token began, and gives the lock back,
+-- Records how the work that the token began has ended, and gives the lock back,
 -- if the key holds the token. The verdicts: done, failed, unsure; 'clear': the
 -- earlier attempts did not happen, the work goes on, and the lock stays;
 -- 'failed' with the line that begin found in doubt as the result: that line

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- KEYS key, line, mark  ARGV token, lease, channel, window, 1 to join, 1 to
--- count the channel's listeners  ->  {1} granted, {0, left ms, 1 if first,
+-- KEYS key, line, mark, gap  ARGV token, lease, client, window, 1 to join, 1 to
+-- count the channel's listeners  ->  {1} granted, {0, left ms, members ahead,
 -- listeners}, {-1} not in line
 --
 -- A token joins the line (ARGV[5] is 1), or shows that it still waits there.
