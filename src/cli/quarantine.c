@@ -30,7 +30,7 @@ static int64_t grants_in_ms(nxl_client *client, size_t server)
         return UNKNOWN_MS;
     if (facts.quarantine_ms > 0)
         return facts.quarantine_ms;
-    return facts.votes ? 0 : UNKNOWN_MS;
+    return facts.votes && facts.state == NXL_SERVER_UP ? 0 : UNKNOWN_MS;
 }
 
 /* When a majority of the servers grants locks. */
@@ -45,6 +45,14 @@ static int64_t majority_in_ms(nxl_client *client)
     return count > 0 ? in_ms[count / 2] : UNKNOWN_MS;
 }
 
+/* A record is looked at or changed at once, though a default of the machine may
+ * give a time to wait. */
+static bool may_wait_longer(const struct args *args)
+{
+    return args->wait_ms != NXL_FOREVER &&
+           !(args->command == CMD_ONCE && !args->child);
+}
+
 const char *quarantine_advice(char out[QUARANTINE_WORDS],
     const struct args *args, nxl_client *client, int result)
 {
@@ -52,7 +60,7 @@ const char *quarantine_advice(char out[QUARANTINE_WORDS],
     char text[DURATION_ROOM];
 
     out[0] = '\0';
-    if (result != NXL_E_REFUSED || given_ms == NXL_FOREVER)
+    if (result != NXL_E_REFUSED || !may_wait_longer(args))
         return out;
     int64_t left_ms = majority_in_ms(client);
     if (left_ms <= 0 || left_ms == UNKNOWN_MS)

@@ -11,6 +11,7 @@ Leases of at most 900 ms: the guard lasts for 2 s.
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -91,6 +92,31 @@ def refusals(tap, pair):
               "and that wait is long enough", f"{took}\n{done.stderr}")
 
 
+def refusals_of_once(tap, pair):
+    """A begin waits too. A record is looked at and removed without waiting."""
+    pair.settle()
+    pair.promote()
+    promoted = time.monotonic()
+    done = pair.run("once", "o", *LEASE, "-n", "--", "true")
+    tap.check(done.returncode == 69 and b"cannot acquire 'o'" in done.stderr and
+              GUARD_S <= advised(done.stderr) <= GUARD_S + 7,
+              "once is refused, and says which -w would do", done.stderr)
+    config = os.path.join(pair.servers[0].folder, "nxlock.conf")
+    with open(config, "w", encoding="ascii") as file:
+        file.write("wait = 100ms\n")
+    for what in (("--show",), ("--confirm", "-y")):
+        asked = nx(pair.nxlock, "once", "other", *what,
+                   env={**os.environ, "NXLOCK_CONFIG": config})
+        tap.check(asked.returncode == 69 and b"it grants locks again in " in
+                  asked.stderr and advised(asked.stderr) == 0,
+                  f"{what[0]} does not wait, and names no wait", asked)
+    done = pair.run("once", "o", *LEASE, "-w", f"{advised(done.stderr)}s", "--",
+                    "true")
+    took = time.monotonic() - promoted
+    tap.check(done.returncode == 0 and took >= GUARD_S,
+              "and that wait is long enough", f"{took}\n{done.stderr}")
+
+
 def not_advised(tap, pair):
     """Waiting longer would not help, or it does without."""
     pair.settle()
@@ -161,6 +187,31 @@ def every(tap, pair):
               "a record that was replicated counts", done.stderr)
 
 
+def several(tap, nxlock):
+    """A majority is what has to be waited for: of three servers, one is as old
+    as it has to be, one has just started, and one does not answer."""
+    with Server() as old, Server() as young, Server() as silent:
+        clean_environment(old)
+        urls = ",".join(one.url for one in (old, young, silent))
+        os.environ["NXLOCK_URL"] = f"{urls}?max_ttl_ms=900&timeout_ms=100"
+        tap.equal(nx(nxlock, "run", "s", *LEASE, "-w", "20s", "--",
+                     "true").returncode, 0, "three servers")
+        young.restart()
+        await_(young.answers)
+        silent.process.send_signal(signal.SIGSTOP)
+        done = nx(nxlock, "run", "s", *LEASE, "-n", "--", "true")
+        wait = advised(done.stderr)
+        tap.check(done.returncode == 69 and 1 <= wait <= 8,
+                  "a refusal says which -w would do", done.stderr)
+        done = nx(nxlock, "run", "s", *LEASE, "-w", f"{wait}s", "--", "true")
+        tap.equal(done.returncode, 0, "and that wait is long enough")
+        young.process.send_signal(signal.SIGSTOP)
+        done = nx(nxlock, "run", "s", *LEASE, "-n", "--", "true")
+        tap.check(done.returncode == 69 and advised(done.stderr) == 0,
+                  "without a majority that answers no wait is named",
+                  done.stderr)
+
+
 def main(nxlock):
     tap = Tap()
     ports = free_port(), free_port()
@@ -170,8 +221,9 @@ def main(nxlock):
         clean_environment(one)
         pair = Pair(nxlock, (one, other), ports)
         one.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
-        for act in (refusals, not_advised, metrics, every):
+        for act in (refusals, refusals_of_once, not_advised, metrics, every):
             act(tap, pair)
+    several(tap, nxlock)
     return tap.done()
 
 
