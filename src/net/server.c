@@ -99,6 +99,7 @@ static void begin_handshake(
         return;
     }
     s->heard_at = now;
+    name_check_restart(&s->name_check, now);
     unsigned replies = handshake_begin(&s->handshake, &s->who, &s->conn.out);
     if (!replies || !slots_reserve(&s->conn.slots, replies)) {
         text_set(&s->why, "out of memory: cannot store the handshake");
@@ -208,6 +209,10 @@ bool server_push(struct server *s, uint64_t now)
     due_expire(s, now);
     if (list_empty(&s->waiting))
         s->connect_by = NEVER; /* its request has been sent or cancelled */
+    if (s->state == SERVER_UP && s->name_check.every &&
+        name_check_moved(&s->name_check, &s->to, s->conn.transport.fd,
+            !list_empty(&s->waiting), now))
+        s->elsewhere = true;
     /* Not the primary: do not send cleanups here, they would prove nothing. */
     if (s->elsewhere && s->conn.slots.count == 0)
         end_connection(s, FAULT_NOT_PRIMARY, now);
@@ -346,6 +351,7 @@ uint64_t server_deadline(struct server *s)
         at = NEVER; /* cleanups must wait until this has changed */
     else if (!list_empty(&s->waiting) && !s->awaits_sign)
         return 0;
+    at = earlier(at, s->name_check.due);
     return earlier(at, stale_at(s));
 }
 

@@ -10,6 +10,10 @@
 
 #define RECONNECT_FIRST (10 * NS_PER_MS)
 #define RECONNECT_MAX (500 * NS_PER_MS)
+/* So often is a host name looked up in the time for which a server that was
+ * promoted grants no lock: who renews in time comes to that server, and learns
+ * there that a lock is gone, before another can get it. */
+#define CHECKS_IN_NEEDED 3
 
 void server_init(
     struct server *s, const struct target *to, bool sole, uint64_t seed)
@@ -28,6 +32,7 @@ void server_init(
     s->dial.kind = to->tls ? &transport_tls : &transport_plain;
     s->dial.fd = -1;
     s->connect_by = NEVER;
+    name_check_init(&s->name_check, 0);
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->cleaners);
@@ -43,6 +48,8 @@ void server_guard_failover(
 {
     s->age = (struct age_terms){marker, (int64_t)needed_s, s->facts.replid};
     s->who.age = &s->age;
+    if (!s->to.address->path)
+        name_check_init(&s->name_check, needed_s * NS_PER_S / CHECKS_IN_NEEDED);
 }
 
 void server_set_poller(
@@ -54,6 +61,7 @@ void server_set_poller(
 
 void server_close_in_child(struct server *s)
 {
+    name_check_stop(&s->name_check);
     transport_close_in_child(&s->conn.transport);
     dial_close_in_child(&s->dial);
     login_close_in_child(&s->login);
@@ -62,6 +70,7 @@ void server_close_in_child(struct server *s)
 struct job *server_stop(struct server *s)
 {
     struct job *callback = login_detach(&s->login);
+    name_check_stop(&s->name_check);
     dial_free(&s->dial);
     conn_close(&s->conn);
     s->state = SERVER_DOWN;
@@ -70,6 +79,7 @@ struct job *server_stop(struct server *s)
 
 void server_free(struct server *s)
 {
+    name_check_stop(&s->name_check);
     dial_free(&s->dial);
     conn_free(&s->conn);
     login_free(&s->login);

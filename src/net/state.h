@@ -9,6 +9,7 @@
 #include "net/cleaner.h"
 #include "net/dial.h"
 #include "net/login.h"
+#include "net/name_check.h"
 #include "wire/exchange.h"
 
 /* Stop sending when this many cancelled commands are unanswered and the oldest
@@ -95,6 +96,8 @@ struct server {
     uint64_t alive_at;
     bool asks_alive, awaits_sign;
     struct age_terms age;
+    /* Likewise, and not for a unix socket. */
+    struct name_check name_check;
     uint64_t looked_at;   /* last check of a silent connection */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */
@@ -104,7 +107,8 @@ struct server {
     bool has_answered; /* a command, on this connection */
     enum fault ended;  /* why the stream ended; replies that the reader has come
                           first */
-    bool elsewhere;    /* not the primary: reconnect before a request */
+    bool elsewhere;    /* not the primary, or not where its name leads to:
+                        * reconnect before a request */
     struct text why;   /* of the last failure */
     struct text words; /* of the last completion */
     enum fault why_fault; /* DOWN: its class */
@@ -120,7 +124,8 @@ void server_set_poller(
     struct server *s, const struct poller *poller, struct source *source);
 /* Before any use, if the client guards against failovers: the server's age as a
  * primary is found out, up to needed_s, with the key marker, which must outlive
- * it; and after a silence the server has to give a sign of life first. */
+ * it; after a silence the server has to give a sign of life first; and its host
+ * name is looked up again while it is used. */
 void server_guard_failover(
     struct server *s, struct slice marker, uint64_t needed_s);
 /* Closes the connection; sends no command, and server_push() must not follow.
