@@ -229,6 +229,13 @@ static struct outcome executed(const struct model *m, const struct reply *reply)
 
 /* -------------------------------------------------------- what follows it */
 
+/* No other way would help then: it is told in place of an earlier refusal. */
+static bool denies_key(struct slice text)
+{
+    return slice_starts(text, "NOPERM ") &&
+           memmem(text.data, text.len, " key", 4);
+}
+
 /* True when the exchange is over; else it goes on in the next way. */
 static bool conclude(struct model *m, struct outcome o)
 {
@@ -246,9 +253,9 @@ static bool conclude(struct model *m, struct outcome o)
         o.kind != OUTCOME_FAULT || o.unsure || !(fallback_on & 1U << o.fault);
     if (m->settled)
         return true;
-    if (m->first.fault == FAULT_NONE)
-        m->first = o;
-    m->outcome = m->first;
+    if (m->told.fault == FAULT_NONE || denies_key(o.text))
+        m->told = o;
+    m->outcome = m->told;
     m->tried |= 1U << m->at;
     m->step = m->round = 0;
     m->odd = false;

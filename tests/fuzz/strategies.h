@@ -47,9 +47,9 @@ struct model {
     struct verb verb;
     unsigned at, tried, round; /* tried: as bits */
     unsigned step; /* SCRIPT: by hash, whole. WATCH: read, change, DISCARD */
-    struct outcome was;   /* WATCH: what was decided before DISCARD */
-    bool odd;             /* or it may have been broken */
-    struct outcome first; /* refusal */
+    struct outcome was;  /* WATCH: what was decided before DISCARD */
+    bool odd;            /* or it may have been broken */
+    struct outcome told; /* the refusal that would be reported */
     struct outcome outcome;
     bool settled; /* it was not refused in every way */
     bool stuck;   /* a transaction could not be ended */
