@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a server by what it says about itself: INFO, CONFIG and TIME.
+ * Checks a server by what it says about itself: INFO and CONFIG.
  *
  * Invariant: nothing is changed on the server, and what it does not say is
  * never reported as ok.
@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "api/private.h"
 #include "cli/answer.h"
 #include "cli/doctor_address.h"
+#include "cli/doctor_clock.h"
+#include "cli/doctor_failover.h"
 #include "cli/doctor_once.h"
 #include "cli/doctor_rights.h"
 #include "cli/doctor_role.h"
@@ -23,15 +24,7 @@
 #include "cli/foreign.h"
 #include "cli/report.h"
 
-#define US_PER_S INT64_C(1000000)
-#define US_PER_MS 1000
-#define NS_PER_US 1000
 #define LINE_ROOM 512
-#define LOOKS 3 /* at the clock */
-/* A larger difference may affect fencing tokens and timestamps. */
-#define APART_US US_PER_S
-#define APART_NOTE_US (100 * US_PER_MS)
-#define NEVER_US (INT64_MAX / 4)
 /* No product of what a server says overflows. */
 #define TIME_MOST_S INT64_C(1000000000000)
 
@@ -284,75 +277,6 @@ static void check_database(
             here == 1 ? "" : "s");
 }
 
-/* ------------------------------------------------------------------- clock */
-
-static int64_t local_us(void)
-{
-    struct timespec now;
-
-    timespec_get(&now, TIME_UTC);
-    return now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US;
-}
-
-/* How far the server's clock is ahead, known to within *unsure. */
-static bool look_at_clock(
-    struct doctor *d, size_t server, int64_t *apart, int64_t *unsure)
-{
-    struct answer *answer;
-    int64_t before = local_us();
-    int rc = doctor_ask(d, server, &answer, "TIME", NULL);
-    int64_t after = local_us();
-    int64_t s, us;
-    bool told = rc == NXL_OK && answer_number(answer, 0, TIME_MOST_S, &s) &&
-                answer_number(answer, 1, US_PER_S, &us);
-
-    if (told && after >= before) {
-        int64_t there = s * US_PER_S + us;
-        if (after - before < 2 * *unsure) {
-            *apart = there - before - (after - before) / 2;
-            *unsure = (after - before) / 2;
-        }
-    }
-    answer_free(answer);
-    return told;
-}
-
-static void check_clock(struct doctor *d, size_t server)
-{
-    int64_t apart = 0, unsure = NEVER_US;
-
-    for (int i = 0; i < LOOKS; i++) {
-        if (look_at_clock(d, server, &apart, &unsure))
-            continue;
-        diagnostic(&d->diagnostics, LEVEL_NOTE, "clock", NULL, "time unknown");
-        return;
-    }
-    if (unsure >= NEVER_US) {
-        diagnostic(&d->diagnostics, LEVEL_NOTE, "clock", NULL,
-            "not compared: the clock of this machine was changed during "
-            "the check");
-        return;
-    }
-    int64_t far = (apart < 0 ? -apart : apart) - unsure;
-    const char *way = apart < 0 ? "behind" : "ahead of";
-    char by[DURATION_ROOM], within[DURATION_ROOM];
-    duration_text(by, (apart < 0 ? -apart : apart) / US_PER_MS);
-    duration_text(within, unsure / US_PER_MS + 1);
-    if (far >= APART_US)
-        diagnostic(&d->diagnostics, LEVEL_WARN, "clock",
-            "synchronize both clocks with NTP",
-            "%s %s this machine's. Leases do not depend on it, "
-            "since only the server counts them; fencing tokens do after "
-            "a failover, and so do locks of scheme=timestamp shared "
-            "with programs that use their own clock",
-            by, way);
-    else
-        diagnostic(&d->diagnostics,
-            far >= APART_NOTE_US || unsure >= APART_US ? LEVEL_NOTE : LEVEL_OK,
-            "clock", NULL, "%s %s this machine's, to within %s", by, way,
-            within);
-}
-
 /* INFO is refused. Without it a server has no vote (among several), and doctor
  * knows little about it. */
 static void report_no_info(
@@ -396,6 +320,7 @@ void doctor_server(struct doctor *doctor, size_t server)
     if (doctor->args->records)
         doctor_once(doctor, server, info);
     check_database(doctor, server, info);
-    check_clock(doctor, server);
+    doctor_clock(doctor, server);
+    doctor_failover(doctor, server, info);
     answer_free(info);
 }

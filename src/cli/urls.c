@@ -212,6 +212,29 @@ void url_hide_passwords(char *text)
     }
 }
 
+/* --------------------------------------------------------- its address */
+
+bool url_list_lead(
+    struct url_list *list, size_t i, const char *host, const char *port)
+{
+    char *url = list->urls[i], *from = NULL, *made;
+    const char *scheme = strncmp(url, "unix:", 5) == 0 ? "redis" : url;
+    int length = (int)strcspn(scheme, ":");
+    char *end = credentials(url, &from);
+    bool is_v6 = strchr(host, ':') != NULL;
+    const char *query = strchr(url, '?');
+
+    if (asprintf(&made, "%.*s://%.*s%s%s%s:%s%s", length, scheme,
+            end ? (int)(end + 1 - from) : 0, end ? from : "", is_v6 ? "[" : "",
+            host, is_v6 ? "]" : "", port, query ? query : "") < 0)
+        return false;
+    explicit_bzero(url, strlen(url));
+    free(url);
+    list->urls[i] = made;
+    drop(made, "db");
+    return true;
+}
+
 /* --------------------------------------------------------- what it means */
 
 /* Stands for the password that is added later. It is never called. */

@@ -21,6 +21,11 @@ bool url_list_make(struct url_list *list, const char *const *texts,
     size_t count, const char *query);
 void url_list_free(struct url_list *list);
 
+/* Makes URL i lead to another server by TCP, with the same user, password and
+ * parameters, but to no database. False: no memory. */
+bool url_list_lead(
+    struct url_list *list, size_t i, const char *host, const char *port);
+
 /* Takes the parameter out of every URL. */
 void url_list_drop(struct url_list *list, const char *name);
 
