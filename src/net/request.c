@@ -200,6 +200,7 @@ void requests_format(struct server *s, uint64_t now)
  * those that are due, where it may already be. */
 static void sort_cleaner(struct server *s, struct cleaner *k)
 {
+    s->due_known = false;
     if (cleanup_over(&k->cleanup)) {
         due_over(s, k);
     } else if (k->cleanup.state == CLEANUP_DUE) {
@@ -366,7 +367,6 @@ bool requests_reply(struct server *s, const struct slot *slot,
     const struct reply *reply, struct completion *c, enum fault *close,
     uint64_t now)
 {
-    s->due_known = false; /* the reply may be that of a cleanup */
     s->heard_at = s->dialect.now = now;
     /* The server's clock is compared with ours, but now was read an unknown
      * time before this reply came: read it again. */
