@@ -53,6 +53,16 @@ static bool take_word(struct slice *text, struct slice *word)
     return word->len > 0;
 }
 
+/* White space that is no blank: the scripts take it for the end of a word (%S
+ * in line.lua), and find no member then. */
+static bool has_white_space(struct slice word)
+{
+    for (size_t i = 0; i < word.len; i++)
+        if (word.data[i] >= '\t' && word.data[i] <= '\r')
+            return true;
+    return false;
+}
+
 static size_t digits_at_begin(struct slice text)
 {
     size_t n = 0;
@@ -69,6 +79,7 @@ static int64_t window_of(struct slice member)
     struct slice token, client, lease, window;
 
     if (!take_word(&member, &token) || !take_word(&member, &client) ||
+        has_white_space(token) || has_white_space(client) ||
         memchr(client.data, ':', client.len) || !take_word(&member, &lease) ||
         !take_word(&member, &window) || digits_at_begin(lease) != lease.len ||
         digits_at_begin(window) == 0)

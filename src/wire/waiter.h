@@ -6,8 +6,8 @@
  * clock, in ticks of 1/32 s, modulo 2^22. docs/wire.md has the whole form.
  *
  * Invariant: a waiter is read as dead exactly if the scripts pass it over
- * (wire/scripts/line.lua). A member that is no waiter is always read as dead;
- * the scripts pass it over as soon as it is silent for a tick.
+ * (wire/scripts/line.lua). A member that is no waiter is read as dead: the
+ * scripts remove it.
  */
 #ifndef NXLOCK_WIRE_WAITER_H
 #define NXLOCK_WIRE_WAITER_H

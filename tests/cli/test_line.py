@@ -105,7 +105,8 @@ class Room(Tap):
 
     def words(self):
         self.begin((member(1, "@a:1:b"), 0), (member(2), 32),
-                   (member(3, "@c:3:d", 31), 20 * 32), ("of another kind", 0))
+                   (member(3, "@c:3:d", 31), 20 * 32), ("of another kind", 0),
+                   (member(4, "@e\t:4:f"), 0), (member(5, "@g\n"), 0))
         out = self.nx(0, "status", "status", "x")[0]
         self.check(re.fullmatch(
             r"x held by db7:41233:backup, \d+s left, 2 waiting\n", out),
@@ -117,7 +118,9 @@ class Room(Tap):
                    "    1. a:1:b, seen 0s ago\n"
                    "    2. 00000002... (no label), seen 1s ago\n"
                    "    3. c:3:d, seen 20s ago: dead, will be passed over\n"
-                   "    4. ?, seen 0s ago: dead, will be passed over\n",
+                   + "".join(f"    {place}. ?, seen 0s ago: "
+                             "dead, will be passed over\n"
+                             for place in (4, 5, 6)),
                    "shows each in order")
         self.begin()
         out = self.nx(0, "without a line", "status", "x", "-v")[0]
@@ -164,9 +167,12 @@ class Room(Tap):
                 ("a{b}c", "a{b}c", "a{b}c::nxl-l"),
                 ("a{}c", "a{}c", "{a{}c}:nxl-l"),
                 ("x", "p:x", "{p:x}:nxl-l", "--prefix", "p:"),
-                ("x", "{p}x", "{p}x::nxl-l", "--prefix", "{p}")):
+                ("x", "{p}x", "{p}x::nxl-l", "--prefix", "{p}"),
+                ("a\tb\nc", "a\tb\nc", "{a\tb\nc}:nxl-l")):
             self.begin((member(1), 0), key=key, line=line)
-            out = self.nx(0, f"the line of {key}", "status", name, *words)[0]
+            out = self.nx(0, f"the line of {key!r}", "status", name, *words)[0]
+            self.check(out.count("\n") == 1 and "\t" not in out,
+                       "is shown on one line", out)
             self.check(out.endswith(", 1 waiting\n"), f"is {line}", out)
 
     def denied(self):

@@ -3,6 +3,10 @@
  * lock, when, and what is left behind. */
 #include "live/line_rig.h"
 
+#define waiter line_waiter /* live_rig.h has another struct waiter */
+#include "wire/waiter.h"
+#undef waiter
+
 static void first_come_first_served(void **state)
 {
     held_by("H", 10000);
@@ -259,6 +263,45 @@ static void a_later_version_is_waited_for(void **state)
         assert_holder("B");
         assert_message("B");
     }
+}
+
+/* Does a release pass the member over, which has just been seen? */
+static bool is_passed_over(const char *member)
+{
+    redis_run(&server, "FLUSHALL", NULL);
+    held_by("H", 10000);
+    add_member(1, 0, "%s", member);
+    assert_kind(release("H"), OUTCOME_MINE);
+    return in_line() == 0 && !redis_exists(&server, "k");
+}
+
+/* The library, which shows a line to people, and the scripts, which serve it,
+ * agree on what is a member, whatever byte is in it. */
+static void the_library_reads_members_as_the_scripts_do(void **state)
+{
+    static const char member[] =
+        "00000000-0000-4000-8000-000000000000 test 99999999 99999999";
+    static const size_t places[] = {
+        0, 4, 36, 37, 39, 41, 46, 50, 51, 55, sizeof(member) - 1};
+    unsigned members = 0;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        for (unsigned byte = 1; byte < 256; byte++) {
+            char changed[sizeof(member) + 1], score[32];
+            struct line_waiter waiter;
+            snprintf(changed, sizeof(changed), "%.*s%c%s", (int)places[i],
+                member, (int)byte, member + places[i]);
+            snprintf(score, sizeof(score), "%llu",
+                (unsigned long long)(1 << 22 | (ticks_now() & 0x3fffff)));
+            waiter_read(&waiter, slice_of(changed), slice_of(score),
+                (int64_t)ticks_now());
+            if (waiter.dead != is_passed_over(changed))
+                fail_msg("byte %u at %zu: %s for the library, and not for the "
+                         "scripts",
+                    byte, places[i], waiter.dead ? "dead" : "alive");
+            members += !waiter.dead;
+        }
+    }
+    assert_in_range(members, 255, 10 * 255);
 }
 
 /* The kind of a lock is read from the token: who uses these scripts with one of
@@ -689,6 +732,7 @@ int main(void)
         line_test(clock_set_back_makes_no_long_gap),
         line_test(no_gap_without_a_line),
         line_test(a_later_version_is_waited_for),
+        line_test(the_library_reads_members_as_the_scripts_do),
         line_test(a_token_of_a_later_version_is_not_granted),
         line_test(an_empty_value_is_no_free_lock),
         line_test(a_mark_keeps_its_value),

@@ -89,7 +89,12 @@ static void windows_that_are_none(void **state)
 {
     static const char *const none[] = {"", " ", "x", UUID, UUID " ",
         UUID " - 1000 ", UUID " - 1000 x", UUID " - 1000 -96", UUID " - 1000",
-        UUID " - x 96", UUID "  1000 96", " - 1000 96", UUID "96", "96", " 96"};
+        UUID " - x 96", UUID "  1000 96", " - 1000 96", UUID "96", "96", " 96",
+        UUID " a:b 1000 96", "x\ty - 1000 96", "x\ny - 1000 96",
+        UUID "@\v - 1000 96", UUID "\f - 1000 96", UUID "\r - 1000 96",
+        UUID " a\tb 1000 96", UUID " a\nb 1000 96", UUID "\t- 1000 96",
+        UUID " -\t1000 96", UUID " - 1000\t96", UUID " - 1000\n 96",
+        UUID " - 1000 \t96"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
@@ -99,7 +104,9 @@ static void windows_that_are_none(void **state)
     /* The other words count for nothing here, nor does what a later version has
      * behind them. */
     static const char *const more[] = {"x y 0 96", UUID "+toy - 1000 96",
-        UUID " - 1000 96 ", UUID " - 1000 96 5 x", UUID " - 1000 96.5"};
+        UUID " - 1000 96 ", UUID " - 1000 96 5 x", UUID " - 1000 96.5",
+        UUID " - 1000 96\t", UUID " - 1000 96\n5 x", UUID " - 1000 96 a\tb",
+        UUID "@\1 \x7f 1000 96", "\xff\x85 \xa0 1000 96"};
     for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
         assert_false(read_at(more[i], "0", 96).dead);
         assert_true(read_at(more[i], "0", 97).dead);
