@@ -43,7 +43,8 @@ EFFECT(NO_HAND_OVER, "works; does not hand over: the first in line finds " \
     "out by asking") \
 EFFECT(BLIND_HAND_OVER, "works; may hand over to a waiter that has died") \
 EFFECT(SILENT_HAND_OVER, "works; the next in line finds out by asking") \
-EFFECT(NO_GAP, "works; programs outside the line get no turn") \
+EFFECT(NO_GAP, "works; programs outside the line get no turn; ACL LOG " \
+    "notes each hand-over") \
 EFFECT(NO_LINE, "works; waits by asking at random intervals, not in line") \
 EFFECT(NO_NEWS, "works; finds out by asking that it is its turn") \
 EFFECT(NO_WAITERS, "works; who waits in line is unknown") \
