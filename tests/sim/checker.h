@@ -51,7 +51,7 @@
  *   I18 hand-overs leave a gap every 7.5 s; nobody in line is granted the lock
  *       in one; of the programs outside the line one that asks often enough to
  *       find it gets the lock; and no gap lasts for more than a second, even if
- *       the server's clock is set back
+ *       the server's clock is set back, which puts off no other gap either
  */
 #ifndef NXLOCK_SIM_CHECKER_H
 #define NXLOCK_SIM_CHECKER_H
@@ -269,7 +269,6 @@ void checker_gap_heard(struct world *w, unsigned name);
 void checker_outside(struct world *w, unsigned name);
 /* The server has lost its data; its clock was stepped. */
 void checker_line_forgets(struct world *w);
-void checker_clock_stepped(struct world *w, int64_t by_ns);
 void checker_stranger_holds(struct world *w, const struct stranger *g);
 
 /* ------------------------------------------------------------ now and then */

@@ -161,13 +161,6 @@ void checker_line_forgets(struct world *w)
         w->checker.gap[i] = (struct gap){.turn_at = w->now};
 }
 
-void checker_clock_stepped(struct world *w, int64_t by_ns)
-{
-    checker_line_forgets(w);
-    for (unsigned i = 0; by_ns < 0 && i < NAMES_MAX; i++)
-        w->checker.gap[i].turn_at += (uint64_t)-by_ns;
-}
-
 /* Somebody sets the free key who does not stand in line. */
 void checker_outside(struct world *w, unsigned name)
 {

@@ -20,6 +20,7 @@ enum sim_guard {
     SIM_GUARD_GAP,           /* hand-overs leave the lock free now and then */
     SIM_GUARD_GAP_KEPT,      /* in a gap nobody in line is granted the lock */
     SIM_GUARD_GAP_ENDS,      /* a gap ends though the clock is set back */
+    SIM_GUARD_GAP_COMES,     /* the next gap comes though the clock goes back */
     SIM_GUARD_FINGERPRINT,   /* a result is for one fingerprint */
     SIM_GUARD_BEGIN_FREE,    /* work begins only if the lock is free */
     SIM_GUARD_BEGIN_ONCE,    /* a token begins work once */

@@ -55,6 +55,16 @@ static void set_pace(const struct world *w, struct model_server *s,
     q->paced_until_ms = server_clock_ms(w, s) + gap_ms + GAP_EVERY_MS;
 }
 
+/* Has the name been handed over for long enough, or, if the end of the last gap
+ * seems to be ahead, was the clock set back? */
+static bool gap_is_due(
+    const struct world *w, struct model_server *s, const struct queue *q)
+{
+    int64_t left_ms = q->paced_until_ms - server_clock_ms(w, s);
+    bool set_back = left_ms > GAP_EVERY_MS && guarded_here(SIM_GUARD_GAP_COMES);
+    return left_ms <= 0 || set_back;
+}
+
 bool queue_in_gap(const struct world *w, struct model_server *s, unsigned name)
 {
     return in_gap(w, s, queue_of(w, s, name));
@@ -182,8 +192,7 @@ static bool keeps_free(struct world *w, struct model_server *s,
 {
     struct queue *q = &s->data.queue[m->name];
     bool may_set = !denied(w, s, DENIED_SET);
-    bool due = m->gap_ms > 0 ||
-               (m->followed && server_clock_ms(w, s) >= q->paced_until_ms);
+    bool due = m->gap_ms > 0 || (m->followed && gap_is_due(w, s, q));
     unsigned gap_ms = m->gap_ms > 0 ? m->gap_ms : GAP_MS;
     due = due && guarded_here(SIM_GUARD_GAP);
     if (due && may_set) {

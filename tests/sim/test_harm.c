@@ -235,6 +235,8 @@ static void test_crowd(void **state)
     work = WORK_CROWD;
     for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         assert_harm(rows[i].guard, 1, rows[i].broken);
+    /* With few other troubles hand-overs go on for long enough. */
+    assert_harm_with("clock", "gap-comes", 1, I18);
     work = WORK_LOCKS;
 }
 

@@ -23,10 +23,14 @@ local function hand_over(s, key, mark, how, stands)
         return 4, false
     end
     local line, gap_key, now = beside .. 'l', beside .. 'g', tick_of(time)
-    -- A lock that is handed over again and again is left free for 100 ms in
-    -- 7.5 s.
-    local gap = string.match(how, '^%?(%d+)$') or
-        stands and redis.pcall('EXISTS', gap_key) == 0 and 100
+    local gap = string.match(how, '^%?(%d+)$')
+    if stands then
+        -- A lock that is handed over again and again is left free for 100 ms in
+        -- 7.5 s. In a gap no lock is handed over; so if this looks like one,
+        -- the server's clock was set back, and it is time for the next.
+        local left = tonumber(redis.pcall('PTTL', gap_key))
+        gap = left and (left < 0 or left > GAP_EVERY) and 100
+    end
     if gap and leaves_gap(key, line, gap_key, now, gap) then
         return 5, false
     end
