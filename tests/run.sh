@@ -16,8 +16,9 @@
 #     sh tests/run.sh --full     both, with longer chaos, more fuzzing, the
 #                                address sanitizer over everything, 20000
 #                                seeds, servers of other Debian releases, all of
-#                                the fault matrix, two fresh trees, and the
-#                                packages in three, in an hour
+#                                the fault matrix, failovers of four servers, two
+#                                fresh trees, and the packages in three, in an
+#                                hour and a quarter
 #
 # Each part is named with the time since the start, in minutes and seconds.
 # NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1
@@ -472,7 +473,7 @@ count_tap() { # LOG CODE WHAT
         "$1" >> "$tally" || failed "$1" "$3 (code $2)"
 }
 
-# The ways to lock, on the real servers of other Debian suites.
+# The ways to lock, and failovers, on the real servers of other Debian suites.
 servers() {
     say "testing other servers"
     run sh "$root/tests/servers.sh" "$work/gcc" > "$work/servers.log" 2>&1
@@ -502,10 +503,12 @@ packages() {
     count_tap "$work/packages.log" $? "testing packages"
 }
 
-# Every fault on every arrangement of servers, and the records of once.
+# Every fault on every arrangement of servers, the records of once, and
+# failovers; the test "failovers" has played one of them.
 faults() {
     say "striking"
-    for tool in nxlock-faults "nxlock-once-faults --keys 5000"; do
+    for tool in nxlock-faults "nxlock-once-faults --keys 5000" \
+        "nxlock-failover --runs 3"; do
         # shellcheck disable=SC2086 # a command and its arguments
         if run "$work/gcc/tests/faults/"$tool > "$work/faults.log" 2>&1; then
             echo 1 0 0 >> "$tally"

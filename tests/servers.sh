@@ -1,30 +1,31 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The live tests on real servers of other Debian releases. Each comes from the
-# mirror of this machine's apt, with the libraries of its own release, into a
-# private directory, and runs there by its own loader: nothing is installed,
-# and apt's own state is neither read nor written.
+# The live tests on real servers of other Debian releases, and failovers of
+# three of them (tests/faults/failover.py). Each server comes from the mirror of
+# this machine's apt, with the libraries of its own release, into a private
+# directory, and runs there by its own loader: nothing is installed, and apt's
+# own state is neither read nor written.
 #
 #     sh tests/servers.sh BUILD        TAP; BUILD is a meson build directory
 #
 # Runs the live tests of BUILD that depend on the server's version; among them
-# is one of a user without scripts. NXLOCK_SERVERS=DIR keeps the servers in DIR
-# and takes them from there; without it all is removed at the end, also after a
-# signal. What cannot be got is skipped, with the reason. Needs root, python3
-# and meson.
+# is one of a user without scripts. The failovers take four minutes for each of
+# three servers. NXLOCK_SERVERS=DIR keeps the servers in DIR and takes them from
+# there; without it all is removed at the end, also after a signal. What cannot
+# be got is skipped, with the reason. Needs root, python3 and meson.
 set -u
 
-# A name for it; its release and what that is built upon; its program.
-# Experimental has it as a binary for most machines,
-# and else it is built here from its source package.
+# A name for it; its release and what that is built upon; its program; whether
+# failovers are played with it. Experimental has it as a binary for most
+# machines, and else it is built here from its source package.
 servers() {
     cat << 'END'
-redis-next     trixie                       redis
+redis-next     trixie                       redis   failovers
 redis-newest   experimental,sid             redis
 valkey-back    bookworm-backports,bookworm  valkey
-valkey-next    trixie                       valkey
-valkey-newest  forky                        valkey
+valkey-next    trixie                       valkey  failovers
+valkey-newest  forky                        valkey  failovers
 END
 }
 
@@ -324,15 +325,15 @@ number=0
 bad=0
 skip() { # WHAT
     number=$((number + 1))
-    echo "ok $number - live suite on $1 # SKIP $why"
+    echo "ok $number - $1 # SKIP $why"
 }
 report() { # WHAT CODE
     number=$((number + 1))
     if [ "$2" -eq 0 ]; then
-        echo "ok $number - live suite on $1"
+        echo "ok $number - $1"
     else
         bad=1
-        echo "not ok $number - live suite on $1"
+        echo "not ok $number - $1"
     fi
 }
 test_with() { # NAME WHAT
@@ -348,13 +349,31 @@ test_with() { # NAME WHAT
             > "$work/summary" || code=1
         # Of servers that are all left out nothing has been shown.
         tail -n 1 "$work/summary" | grep -q ' [1-9][0-9]* passed' || code=1
-        report "$2" "$code"
+        report "live suite on $2" "$code"
         # What failed, without what did not, and once.
         grep -v -e '^\[ *\(RUN\|OK\|=*\) *\]' -e '^ *$' "$work/summary" |
             awk '!seen[$0]++ { print "# " $0 }'
     else
-        report "$2" 1
+        report "live suite on $2" 1
         tail -n 20 "$log" | sed 's/^/# /'
+    fi
+}
+failovers_with() { # NAME WHAT
+    played="failovers of $2"
+    rig=$build/tests/faults/nxlock-failover
+    if [ ! -x "$rig" ] || [ ! -x "${rig%/*}/nxlock-fault-contender" ]; then
+        because "$rig is not built"
+        skip "$played"
+        return
+    fi
+    run env TMPDIR="$work" "$rig" --runs 3 \
+        --server "$store/$1/redis-server"
+    code=$?
+    report "$played" "$code"
+    if [ "$code" -eq 0 ]; then
+        grep '^|' "$log" | sed 's/^/# /'
+    else # all runs, for the one that failed
+        sed 's/^/# /' "$log"
     fi
 }
 
@@ -377,7 +396,7 @@ if [ -z "$tests" ]; then
 fi
 lack=$(lacking)
 servers > "$work/table"
-while read -r name releases program <&3; do
+while read -r name releases program failovers <&3; do
     began=$(date +%s)
     what="$program of ${releases%%,*}"
     how="kept from before"
@@ -385,17 +404,18 @@ while read -r name releases program <&3; do
     if ! version=$(ask "$store/$name/redis-server" 2> /dev/null); then
         how="packages of ${releases%%,*}"
         if [ -n "$why" ] || ! get "$name" "$releases" "$program"; then
-            skip "$what"
+            skip "live suite on $what"
             continue
         fi
         if ! version=$(ask "$store/$name/redis-server" 2> "$work/why"); then
             because "$(tail -n 1 "$work/why")"
-            skip "$what"
+            skip "live suite on $what"
             continue
         fi
     fi
     got=$(date +%s)
     test_with "$name" "$version"
+    [ -z "$failovers" ] || failovers_with "$name" "$version"
     echo "# $version: $how, $((got - began)) s; tests, $(($(date +%s) - got)) s"
 done 3< "$work/table"
 echo "1..$number"

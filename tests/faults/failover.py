@@ -21,8 +21,11 @@ program has not yet given up a connection that does not answer."""
 import argparse
 import collections
 import functools
+import multiprocessing
+import os
 import pathlib
 import random
+import shutil
 import signal
 import sqlite3
 import statistics
@@ -454,10 +457,10 @@ class Sum:
             self.after[kind].append(first[kind][1])
 
     def complaints(self):
-        """Why the cell does not hold, or proves nothing."""
-        if not self.event.judged:
-            return
-        yield from self.of_guard() if self.guard else self.without()
+        """Why the cell does not hold, or proves nothing. A line that begins
+        with HARM counts, whatever a second run finds."""
+        if self.event.judged:
+            yield from self.of_guard() if self.guard else self.without()
 
     def of_guard(self):
         slack = BUSY_S if self.options.short else 0
@@ -466,7 +469,7 @@ class Sum:
         typical = max if self.name == "planned" else statistics.median
         for kind, waits in self.first.items():
             if self.doubled[kind]:
-                yield f"{kind}: {self.doubled[kind]} runs with two holders"
+                yield f"HARM: {kind}: two holders in {self.doubled[kind]} runs"
             # A lock that was held for longer than the pause is not late.
             wait = typical([
                 min(first, limit)
@@ -482,7 +485,7 @@ class Sum:
                 yield f"new-{way}: {apart:.2f} s from {way}"
 
     def without(self):
-        least = -(-self.options.runs * 3 // 4)
+        least = max(1, self.options.runs * 3 // 4)
         if self.options.short:
             if self.event.loses and not self.any:
                 yield "no two holders"
@@ -490,7 +493,7 @@ class Sum:
         for kind, waits in self.after.items():
             doubled, wait = self.doubled[kind], statistics.median(waits)
             if self.event.loses and doubled < least:
-                yield f"{kind}: {doubled} runs with two holders prove nothing"
+                yield f"{kind}: two holders in {doubled} runs prove nothing"
             if wait > SLACK_S:
                 yield f"{kind}: the first grant came {wait:.2f} s late"
 
@@ -506,8 +509,12 @@ class Sum:
         return " | ".join([f"| {self.name}", "on" if self.guard else "off",
                            any_of, *cells]) + " |"
 
+    def name_of_cell(self):
+        return f"{self.name}, guard {'on' if self.guard else 'off'}"
+
 
 def play(options, name, guard):
+    stage.REDIS = options.server
     event, found = EVENTS[name], Sum(name, guard, options)
     with tempfile.TemporaryDirectory(prefix="nxlock-failover-") as directory:
         trial = Trial(directory, options.programs, event, guard)
@@ -516,8 +523,8 @@ def play(options, name, guard):
                 doubles, first, text = trial.run(
                     f"{options.seed}/{name}/{run}")
                 found.add(doubles, first)
-                print(f"{name}, guard {'on' if guard else 'off'}, run {run}: "
-                      "two holders, first grant, after it was possible: " +
+                print(f"{found.name_of_cell()}, run {run}: two holders, "
+                      "first grant, after it was possible: " +
                       "; ".join(f"{kind} {doubles[kind]}, {at:.2f}, {late:.2f}"
                                 for kind, (at, late) in first.items()) +
                       text, flush=True)
@@ -526,37 +533,66 @@ def play(options, name, guard):
     return found
 
 
-def main():
+def tell(options, sums):
+    """The table, then the results as TAP. Do all cells hold?"""
+    print(f"\nseed {options.seed}; runs with two holders, and the first grant, "
+          "median and longest: with the guard after the event, without it "
+          "after it was possible\n\n"
+          f"| event | guard | two holders | {' | '.join(KINDS)} |\n"
+          f"|{'---|' * (3 + len(KINDS))}\n" +
+          "\n".join(s.row() for s in sums) + f"\n\n1..{len(sums)}")
+    good = True
+    for number, cell in enumerate(sums, 1):
+        complaints = list(cell.complaints())
+        good = good and not complaints
+        print(f"{'not ' if complaints else ''}ok {number} - "
+              f"{cell.name_of_cell()}", *complaints, sep="\n")
+    return good
+
+
+def arguments():
     parser = argparse.ArgumentParser(
-        prog="nxlock-failover", description=__doc__)
+        prog="nxlock-failover", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", help=argparse.SUPPRESS)
     parser.add_argument("--event", choices=EVENTS, action="append",
-                        help="not all of them, but this one")
+                        help="this one (default: all that are judged; may be "
+                        "given again)")
     parser.add_argument("--runs", type=int, default=20, help="of each event")
     parser.add_argument("--guard", choices=("on", "off", "both"),
                         default="both")
     parser.add_argument("--seed", type=int, default=1,
                         help="draws other schedules (default 1)")
+    parser.add_argument("--jobs", type=int, default=2,
+                        help="events at a time; they sleep most of the time "
+                        "(default 2)")
     parser.add_argument("--server", default=stage.REDIS,
                         help="default: $NXLOCK_REDIS_SERVER, or redis-server")
     parser.add_argument("--short", action="store_true",
-                        help="the crash, once with the guard and once without")
+                        help="the crash, once with the guard and once without; "
+                        "the first grant may be late")
     options = parser.parse_args()
-    stage.REDIS = options.server
     if options.short:
         options.event, options.runs, options.guard = ["crash"], 1, "both"
-    sums = [play(options, name, guard) for name in options.event or EVENTS
-            for guard in (True, False)
-            if options.guard in ("both", "on" if guard else "off")]
-    print(f"\nseed {options.seed}; runs with two holders, and the first grant: "
-          "median (longest)\n\n"
-          f"| event | guard | two holders | {' | '.join(KINDS)} |\n"
-          f"|{'---|' * (3 + len(KINDS))}\n" +
-          "\n".join(s.row() for s in sums))
-    complaints = [f"{s.name}, guard {'on' if s.guard else 'off'}, {text}"
-                  for s in sums for text in s.complaints()]
-    print("\n".join(complaints))
-    return 1 if complaints else 0
+    if not options.event:
+        options.event = [name for name, of in EVENTS.items() if of.judged]
+    return options
 
 
-sys.exit(main())
+def main():
+    options = arguments()
+    if shutil.which(options.server) is None:
+        skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
+        print(f"{options.server} is not installed", file=sys.stderr)
+        return 77 if skip else 1
+    cells = [(options, name, guard) for name in options.event
+             for guard in (True, False)
+             if options.guard in ("both", "on" if guard else "off")]
+    # Processes: what a cell starts dies with its process.
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        sums = pool.starmap(play, cells, chunksize=1)
+    return 0 if tell(options, sums) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
