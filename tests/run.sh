@@ -16,9 +16,8 @@
 #     sh tests/run.sh --full     both, with longer chaos, more fuzzing, the
 #                                address sanitizer over everything, 20000
 #                                seeds, servers of other Debian releases, all of
-#                                the fault matrix, failovers of four servers, two
-#                                fresh trees, and the packages in three, in an
-#                                hour and a quarter
+#                                the fault matrix, failovers, two fresh trees,
+#                                and the packages in three, in 90 minutes
 #
 # Each part is named with the time since the start, in minutes and seconds.
 # NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1

@@ -81,8 +81,11 @@ static enum lineage_news compare(
     return second ? LINEAGE_FIRST_OLD : LINEAGE_FIRST;
 }
 
-bool lineage_goes_on(const char *replid, const struct server_info *info)
+bool lineage_goes_on(
+    const char *replid, int replicas, const struct server_info *info)
 {
+    if (info->replicas < replicas && guarded(GUARD_REPLICAS))
+        return false;
     if (!guarded(GUARD_SAME_HISTORY))
         return true;
     return strcmp(info->role, "master") == 0 && !differ(replid, info->replid) &&

@@ -43,6 +43,7 @@ struct server_info {
     int slots;           /* that it serves; -1: unknown */
     const char *replid;  /* master_replid; NULL or "": unknown */
     const char *replid2; /* master_replid2; NULL or "": none */
+    int replicas;        /* that are connected */
     /* It has been a primary for so long at least, by the age of its replicas'
      * connections or by the marker key (wire/marker.h); 0: nobody knows. */
     int64_t primary_s;
@@ -75,14 +76,23 @@ struct lineage {
     int64_t clock_low_ns; /* of the former primary's info, when it said so */
 };
 
-/* May a lock command leave now, where a sign of life was asked for at alive_at:
- * an INFO by which the server was still the same primary? If not, ask for
- * another one first: a primary that was stopped while another one was promoted
- * carries out what waits in its socket when it is woken. */
+/* May a lock command leave now, where the server was last known at alive_at to
+ * be the same primary? If not, ask for a sign of life first, an INFO: a primary
+ * that was stopped while another one was promoted carries out what waits in its
+ * socket when it is woken. */
 static inline bool lineage_is_current(uint64_t alive_at, uint64_t now)
 {
     return now < deadline_after_ms(alive_at, LINEAGE_SLACK_MS) ||
            !guarded(GUARD_ALIVE);
+}
+
+/* When it is known to have been the same primary by a sign of life that was
+ * asked for at asked_at, where the last answer before that came at heard_at. It
+ * may have been stopped since then, and just be woken: then it does not know
+ * yet that its replicas have left, but does when it answers the next one. */
+static inline uint64_t lineage_alive_at(uint64_t heard_at, uint64_t asked_at)
+{
+    return guarded(GUARD_HEARD) ? earlier(heard_at, asked_at) : asked_at;
 }
 
 /* Is it time to ask for the next one, so that nothing has to wait for it? */
@@ -96,9 +106,11 @@ bool server_is_replica(const struct server_info *info);
 bool server_has_second_history(const struct server_info *info);
 
 /* Is it still the primary of that history, on a connection that was made when
- * it was? A primary may become a replica, and be promoted again, and keep its
- * connections. */
-bool lineage_goes_on(const char *replid, const struct server_info *info);
+ * it was, and had so many replicas? A primary may become a replica, and be
+ * promoted again, and keep its connections. If it has fewer replicas, one of
+ * them may have been promoted while it was stopped. */
+bool lineage_goes_on(
+    const char *replid, int replicas, const struct server_info *info);
 
 /* Compares what a server says with what is known, which *l is from then on. *l
  * is zero at first. */

@@ -143,6 +143,7 @@ static bool ask_alive(struct server *s, uint64_t now)
         return true;
     s->asks_alive =
         slots_reserve(&c->slots, 1) && command_append(&c->out, 2, info);
+    s->sign_at = lineage_alive_at(s->heard_at, now);
     if (s->asks_alive)
         slots_push(&c->slots,
             (struct slot){SLOT_ALIVE, NULL, now, buf_len(&c->out) - before});
@@ -348,19 +349,19 @@ static void delete_answered(struct server *s, struct cleaner *k,
     sort_cleaner(s, k);
 }
 
-static void take_sign_of_life(
-    struct server *s, const struct slot *slot, const struct reply *reply)
+static void take_sign_of_life(struct server *s, const struct reply *reply)
 {
     struct facts facts = {.uptime_s = -1};
     if (reply->kind == REPLY_STRING)
         facts_read_info(&facts, reply);
     const struct server_info info = {
-        .role = facts.role, .replid = facts.replid};
+        .role = facts.role, .replid = facts.replid, .replicas = facts.replicas};
     s->asks_alive = s->awaits_sign = false;
-    if (lineage_goes_on(s->facts.replid, &info))
-        s->alive_at = slot->sent_at;
+    if (lineage_goes_on(s->facts.replid, s->facts.replicas, &info))
+        s->alive_at = s->sign_at;
     else
         s->elsewhere = true; /* a new connection is judged anew */
+    s->facts.replicas = facts.replicas;
 }
 
 bool requests_reply(struct server *s, const struct slot *slot,
@@ -385,7 +386,7 @@ bool requests_reply(struct server *s, const struct slot *slot,
             end_out_of_step(s, slice_of("expected an array from CONFIG GET"));
         return false;
     case SLOT_ALIVE:
-        take_sign_of_life(s, slot, reply);
+        take_sign_of_life(s, reply);
         return false;
     case SLOT_MARKER:
         return false;

@@ -90,10 +90,11 @@ struct server {
     bool trying; /* an attempt to connect goes on, perhaps at another address */
     uint64_t tried_at; /* when the first of its connections was begun */
     uint64_t heard_at; /* last reply */
-    /* Only where the client guards against failovers, and who.age is set: when
-     * the latest sign of life was asked for that has come on this connection;
-     * one is under way; requests wait for it. */
-    uint64_t alive_at;
+    /* Only where the client guards against failovers, and who.age is set: the
+     * time of the latest sign of life that has come on this connection
+     * (lineage_alive_at()), and of the one that is under way, if there is one;
+     * requests wait for it. */
+    uint64_t alive_at, sign_at;
     bool asks_alive, awaits_sign;
     struct age_terms age;
     /* Likewise, and not for a unix socket. */

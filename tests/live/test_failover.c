@@ -1,119 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A primary and its replica behind one address, a symbolic link to the socket
- * of one of them: what a client with guard_failover does when the replica takes
- * over, with the latest lock or without, and what happens without the guard.
- *
- * Leases of at most 900 ms: the guard lasts for 2 s, and 1 s after a hand-over.
+ * What a client with guard_failover does when a replica takes over, with the
+ * latest lock or without, and what happens without the guard.
  */
-#include "support/test.h"
+#include "live/failover_rig.h"
 
-#include <unistd.h>
-
-#include "live/live_rig.h"
-
-#define GUARDED "max_ttl_ms=900&guard_failover=on"
-#define UNGUARDED "max_ttl_ms=900"
 #define MARKER "nxl-p"
-enum { TTL_MS = 900, GUARD_MS = 2000, COUNT = 2 };
-
-static struct redis servers[COUNT];
-static struct redis *primary = &servers[0], *replica = &servers[1];
-static char front[LOCAL_PATH + 8];
-
-static void lead_to(const struct redis *r)
-{
-    char next[sizeof(front) + 8];
-    snprintf(next, sizeof(next), "%s.new", front);
-    (void)unlink(next);
-    assert_int_equal(symlink(r->path, next), 0);
-    assert_int_equal(rename(next, front), 0);
-}
-
-static nxl_client *client_of(const char *parameters)
-{
-    char url[sizeof(front) + 128];
-    snprintf(
-        url, sizeof(url), "unix://%s?timeout_ms=1000&%s", front, parameters);
-    return client_at(url);
-}
-
-/* ------------------------------------------------------------- two servers */
-
-static bool is_synchronized(void)
-{
-    redisReply *info = redis_command(replica, "INFO", "replication", NULL);
-    bool up = strstr(info->str, "master_link_status:up") != NULL;
-    freeReplyObject(info);
-    return up;
-}
-
-static void follow(void)
-{
-    char port[8];
-    snprintf(port, sizeof(port), "%u", (unsigned)primary->plain_port);
-    redis_run(primary, "REPLICAOF", "NO", "ONE", NULL);
-    redis_run(replica, "REPLICAOF", "127.0.0.1", port, NULL);
-    assert_eventually(is_synchronized());
-}
-
-static int start(void **state)
-{
-    for (int i = 0; i < COUNT; i++)
-        if (redis_start(&servers[i], "--repl-diskless-sync-delay", "0",
-                "--save", "", NULL) != 0)
-            return -1;
-    snprintf(front, sizeof(front), "%s/front", servers[0].dir);
-    /* Older than any lease. */
-    for (int i = 0; i < COUNT; i++)
-        while (server_number(&servers[i], "server", "uptime_in_seconds") < 3)
-            test_pause_ms(20);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)unlink(front);
-    for (int i = 0; i < COUNT; i++)
-        redis_stop(&servers[i]);
-    return 0;
-}
-
-/* servers[0] is the primary again, and everything is as at the beginning, but
- * that it may look like one that was promoted: living() waits for that. */
-static int set_up(void **state)
-{
-    for (int i = 0; i < COUNT; i++)
-        redis_thaw(&servers[i]);
-    primary = &servers[0];
-    replica = &servers[1];
-    follow();
-    redis_run(primary, "FLUSHALL", NULL);
-    lead_to(primary);
-    return 0;
-}
 
 /* The replica is cut off, so that it misses what comes now. */
 static void cut_off(void)
 {
     redis_run(replica, "REPLICAOF", "127.0.0.1", "1", NULL);
-}
-
-static void promote(void)
-{
-    redis_run(replica, "REPLICAOF", "NO", "ONE", NULL);
-    lead_to(replica);
-}
-
-/* A client that has seen the primary vote. */
-static nxl_client *living(const char *parameters)
-{
-    nxl_client *client = client_of(parameters);
-    nxl_lock *lock = new_lock(client, "before", TTL_MS);
-    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    nxl_lock_free(lock);
-    return client;
 }
 
 /* ------------------------------------------------------------------- crash */
@@ -239,7 +136,7 @@ static void after_a_hand_over_a_second_is_enough(void **state)
         test_pause_ms(5); /* only a replica tells that */
     int64_t demoted = test_now_ms();
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    lead_to(replica);
+    lead_front_to(replica);
     assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
     assert_between(test_now_ms() - began, 1, 3000 + LATE_MS);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
@@ -257,7 +154,7 @@ static void a_wait_goes_on_while_it_is_a_replica(void **state)
 {
     nxl_client *client = living(GUARDED);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    lead_to(replica);
+    lead_front_to(replica);
     nxl_client *other = client_of(GUARDED);
     nxl_lock *fresh = new_lock(other, "k", TTL_MS);
     assert_result(nxl_lock_acquire(fresh, 300), NXL_E_REFUSED, fresh);
@@ -269,6 +166,27 @@ static void a_wait_goes_on_while_it_is_a_replica(void **state)
     int64_t began = test_now_ms();
     assert_result(nxl_lock_acquire(lock, 5000), NXL_E_REFUSED, lock);
     assert_between(test_now_ms() - began, 0, 1000 + LATE_MS);
+    end(lock, client);
+}
+
+/* It may have been promoted, so the client looks for the primary anew, once. */
+static void a_replica_leaves_and_the_lock_stays(void **state)
+{
+    nxl_stats before, after;
+    nxl_client *client = living(GUARDED);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_int_equal(nxl_client_stats(client, &before, sizeof(before)), NXL_OK);
+    cut_off();
+    assert_eventually(
+        server_number(primary, "replication", "connected_slaves") == 0);
+    int64_t end_ms = test_now_ms() + 3 * TTL_MS;
+    while (test_now_ms() < end_ms) {
+        assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock);
+        test_pause_ms(TTL_MS / 9);
+    }
+    assert_int_equal(nxl_client_stats(client, &after, sizeof(after)), NXL_OK);
+    assert_int_equal(after.reconnects - before.reconnects, 1);
     end(lock, client);
 }
 
@@ -476,20 +394,31 @@ static void of_several_the_vote_pauses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(without_the_guard_two_hold_it, set_up),
+        cmocka_unit_test_setup(without_the_guard_two_hold_it, failover_set_up),
         cmocka_unit_test_setup(
-            a_living_client_waits_for_the_last_lease, set_up),
-        cmocka_unit_test_setup(fresh_clients_wait_as_long_and_once, set_up),
-        cmocka_unit_test_setup(a_woken_primary_is_asked_first, set_up),
-        cmocka_unit_test_setup(the_same_process_is_promoted_again, set_up),
-        cmocka_unit_test_setup(after_a_hand_over_a_second_is_enough, set_up),
-        cmocka_unit_test_setup(a_wait_goes_on_while_it_is_a_replica, set_up),
-        cmocka_unit_test_setup(a_freed_backlog_is_no_promotion, set_up),
-        cmocka_unit_test_setup(a_primary_with_replicas_is_told_of, set_up),
-        cmocka_unit_test_setup(each_failover_is_told_of_once, set_up),
-        cmocka_unit_test_setup(the_warning_is_right_when_it_is_given, set_up),
-        cmocka_unit_test_setup(without_the_guard_there_is_no_warning, set_up),
-        cmocka_unit_test_setup(of_several_the_vote_pauses, set_up),
+            a_living_client_waits_for_the_last_lease, failover_set_up),
+        cmocka_unit_test_setup(
+            fresh_clients_wait_as_long_and_once, failover_set_up),
+        cmocka_unit_test_setup(a_woken_primary_is_asked_first, failover_set_up),
+        cmocka_unit_test_setup(
+            the_same_process_is_promoted_again, failover_set_up),
+        cmocka_unit_test_setup(
+            after_a_hand_over_a_second_is_enough, failover_set_up),
+        cmocka_unit_test_setup(
+            a_wait_goes_on_while_it_is_a_replica, failover_set_up),
+        cmocka_unit_test_setup(
+            a_replica_leaves_and_the_lock_stays, failover_set_up),
+        cmocka_unit_test_setup(
+            a_freed_backlog_is_no_promotion, failover_set_up),
+        cmocka_unit_test_setup(
+            a_primary_with_replicas_is_told_of, failover_set_up),
+        cmocka_unit_test_setup(each_failover_is_told_of_once, failover_set_up),
+        cmocka_unit_test_setup(
+            the_warning_is_right_when_it_is_given, failover_set_up),
+        cmocka_unit_test_setup(
+            without_the_guard_there_is_no_warning, failover_set_up),
+        cmocka_unit_test_setup(of_several_the_vote_pauses, failover_set_up),
     };
-    return cmocka_run_group_tests_name("failover", tests, start, stop);
+    return cmocka_run_group_tests_name(
+        "failover", tests, failover_start, failover_stop);
 }

@@ -266,7 +266,7 @@ static void alive(
     const struct server_info info = {
         .role = m->replica ? "slave" : "master", .replid = replid};
     l->asks_alive = false;
-    if (lineage_goes_on(known, &info))
+    if (lineage_goes_on(known, 0, &info))
         l->alive_at = slot->sent_at;
     else
         l->elsewhere = true;

@@ -141,12 +141,44 @@ static void a_connection_is_current_for_a_second(void **state)
     assert_false(lineage_is_current(0, at));
 }
 
+/* It may have been stopped between the answer before and the question. */
+static void a_sign_is_as_old_as_the_answer_before(void **state)
+{
+    (void)state;
+    assert_int_equal(lineage_alive_at(3, 5), 3);
+    assert_int_equal(lineage_alive_at(5, 5), 5);
+}
+
+static void a_sign_of_the_same_primary(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *replid, *role;
+        int replicas;
+        bool goes_on; /* where the history was "1", with two replicas */
+    } signs[] = {
+        {"1", "master", 2, true}, {"1", "master", 3, true},
+        {"1", "master", 1, false}, {"2", "master", 2, false},
+        {"1", "slave", 2, false}, {"", "master", 2, false},
+        {"", "", 0, false}, /* INFO is refused */
+    };
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+        const struct server_info info = {.role = signs[i].role,
+            .replid = signs[i].replid,
+            .replicas = signs[i].replicas};
+        if (lineage_goes_on("1", 2, &info) != signs[i].goes_on)
+            fail_msg("sign %zu", i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_story),
         cmocka_unit_test(the_lead_of_a_clock),
         cmocka_unit_test(a_connection_is_current_for_a_second),
+        cmocka_unit_test(a_sign_is_as_old_as_the_answer_before),
+        cmocka_unit_test(a_sign_of_the_same_primary),
     };
     return cmocka_run_group_tests_name("lineage", tests, NULL, NULL);
 }
