@@ -4,6 +4,7 @@
  * latest lock or without, and what happens without the guard.
  */
 #include "live/failover_rig.h"
+#include "wire/script.h"
 
 #define MARKER "nxl-p"
 
@@ -120,6 +121,61 @@ static void the_same_process_is_promoted_again(void **state)
     assert_contains(nxl_lock_errmsg(lock), "promoted");
     assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
     end(lock, client);
+}
+
+/* Sends both at once; they are carried out when the server is woken. */
+static void send_release_and_demotion(redisContext *c)
+{
+    struct slice release = scripts[SCRIPT_RELEASE].body;
+    int done = 0;
+    redisAppendCommand(c, "EVAL %b 1 k H", release.data, release.len);
+    redisAppendCommand(c, "REPLICAOF 127.0.0.1 1");
+    while (!done)
+        assert_int_equal(redisBufferWrite(c, &done), REDIS_OK);
+}
+
+/* The former primary is woken, hands the lock over to a waiter of its line, and
+ * is told that it is a replica. The message comes over connections that are
+ * still open; but the last sign of life is older than a second, so the waiter
+ * asks before it believes that. */
+static void a_message_of_a_woken_primary_does_not_count(void **state)
+{
+    enum { LEASE_MS = 5000 };
+    struct waiter waiter;
+    char url[sizeof(front) + 128], mark[128], history[64] = "";
+    redisReply *info = redis_command(primary, "INFO", "replication", NULL);
+    const char *id = strstr(info->str, "master_replid:");
+    assert_non_null(id);
+    assert_int_equal(sscanf(id, "master_replid:%63[0-9a-f]", history), 1);
+    freeReplyObject(info);
+    snprintf(mark, sizeof(mark), "%s 60000", history); /* old enough */
+    redis_run(primary, "SET", MARKER, mark, NULL);
+    snprintf(url, sizeof(url),
+        "unix://%s?timeout_ms=5000&max_ttl_ms=5000&guard_failover=on", front);
+    nxl_client *client = client_at(url);
+    nxl_client *other = client_of("");
+    nxl_lock *waits = new_lock(client, "k", LEASE_MS);
+    nxl_lock *lock = new_lock(other, "k", 20000);
+    redisContext *admin = redisConnectUnix(primary->path);
+    assert_true(admin && !admin->err);
+    cut_off();
+    redis_run(primary, "SET", "k", "H", "PX", "20000", NULL);
+    waiter_start(&waiter, waits, 4000);
+    assert_eventually(redis_run(primary, "ZCARD", "{k}:nxl-l", NULL) == 1 &&
+                      server_number(primary, "stats", "pubsub_channels") == 1);
+    redis_freeze(primary);
+    test_pause_ms(200); /* the waiter asks whether it is its turn */
+    send_release_and_demotion(admin);
+    promote();
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    test_pause_ms(1500); /* the age of the sign of life is what matters */
+    redis_thaw(primary);
+    assert_int_not_equal(waiter_join(&waiter), NXL_OK);
+    assert_false(nxl_lock_held(waits));
+    assert_true(nxl_lock_held(lock));
+    redisFree(admin);
+    end(lock, other);
+    end(waits, client);
 }
 
 /* ---------------------------------------------------------------- hand-over */
@@ -400,6 +456,8 @@ int main(void)
         cmocka_unit_test_setup(
             fresh_clients_wait_as_long_and_once, failover_set_up),
         cmocka_unit_test_setup(a_woken_primary_is_asked_first, failover_set_up),
+        cmocka_unit_test_setup(
+            a_message_of_a_woken_primary_does_not_count, failover_set_up),
         cmocka_unit_test_setup(
             the_same_process_is_promoted_again, failover_set_up),
         cmocka_unit_test_setup(
