@@ -149,6 +149,9 @@ struct gap {
     bool taken;           /* one of them got the name in it */
     uint64_t turn_at;     /* when their last turn was over */
     uint64_t heard; /* since when waiters are answered that there is one */
+    /* The clock was set back, and no release has looked when the next gap is
+     * due: then that is up to 7.5 s after the first one that looks. */
+    bool unnoticed;
 };
 
 struct checker {
@@ -267,8 +270,9 @@ void checker_gap_begins(struct world *w, unsigned name, unsigned ms);
 void checker_gap_heard(struct world *w, unsigned name);
 /* Who does not stand in line sets a key that was free. */
 void checker_outside(struct world *w, unsigned name);
-/* The server has lost its data; its clock was stepped. */
+/* The server has lost its data, or its clock was stepped; forward, or back. */
 void checker_line_forgets(struct world *w);
+void checker_clock_set_back(struct world *w);
 void checker_stranger_holds(struct world *w, const struct stranger *g);
 
 /* ------------------------------------------------------------ now and then */

@@ -161,6 +161,13 @@ void checker_line_forgets(struct world *w)
         w->checker.gap[i] = (struct gap){.turn_at = w->now};
 }
 
+void checker_clock_set_back(struct world *w)
+{
+    checker_line_forgets(w);
+    for (unsigned i = 0; i < NAMES_MAX; i++)
+        w->checker.gap[i].unnoticed = true;
+}
+
 /* Somebody sets the free key who does not stand in line. */
 void checker_outside(struct world *w, unsigned name)
 {
@@ -215,6 +222,10 @@ static void check_gap(
             name, (unsigned long long)(g->until / MS));
     else
         check_turn(w, name);
+    if (g->unnoticed && m && m->followed && may_set) {
+        g->turn_at = later(g->turn_at, w->now);
+        g->unnoticed = false;
+    }
     if (m && m->followed && may_set && w->now > g->turn_at + due)
         checker_broken(w, I18, "n%u is handed over and over since %llu", name,
             (unsigned long long)(g->turn_at / MS));

@@ -61,7 +61,10 @@ void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns)
     if (by_ns < 0)
         s->stepped_back_ms -= by_ns / (int64_t)MS;
     s->stepped_at = w->now;
-    checker_line_forgets(w);
+    if (by_ns < 0)
+        checker_clock_set_back(w);
+    else
+        checker_line_forgets(w);
 }
 
 static void new_process(struct world *w, struct model_server *s)
