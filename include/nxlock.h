@@ -263,7 +263,9 @@ typedef struct nxl_client_options {
      * (nxl_once_begin()) at a server that may lose its record (no append-only
      * file, an appendfsync other than always, a maxmemory-policy other than
      * noeviction); a second lock was granted by the only server, which has
-     * replicas, or was promoted, and guard_failover is off. With
+     * replicas, or was promoted, and guard_failover is off; a guard is on, and
+     * a lock that was waited for is held for longer than max_ttl_ms by another
+     * client, so that servers without a vote are waited for that long. With
      * guard_failover also called for each failover that was seen: text says
      * since when and until when the server grants no locks; of several at one
      * server between two calls, only about the latest. text names the

@@ -31,6 +31,7 @@ enum warning_kind {
     WARNING_MINORITY,  /* servers without a vote that a person has to repair */
     WARNING_YOUNG,     /* servers without a vote that only need time */
     WARNING_RECORDS,   /* a server that may lose records */
+    WARNING_LONGER,    /* another program's lease is longer than max_ttl_ms */
     WARNING_UNGUARDED, /* a failover of the only server would go unnoticed */
     /* A failover was seen: for each one, and worded when it is given. */
     WARNING_FAILOVER,
@@ -53,8 +54,10 @@ struct nxl_client {
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
     uint32_t max_ttl_ms, drift_ppm;
-    bool guards_restarts; /* a restarted server has no vote for a while */
-    bool guards_failover; /* nor has one that was promoted */
+    uint32_t longer_ttl_ms; /* of another holder's lease that was seen; 0: none
+                             * was longer than max_ttl_ms */
+    bool guards_restarts;   /* a restarted server has no vote for a while */
+    bool guards_failover;   /* nor has one that was promoted */
     struct slice prefix;
     struct slice marker; /* the key of wire/marker.h; owned */
 

@@ -44,9 +44,15 @@ static void explain_cause(
         break;
     }
     add_seconds(text, elapsed(e->since, now) / NS_PER_S);
-    text_add(text, e->cause == CAUSE_HANDED_OVER
-                       ? " ago, with all locks"
-                       : " ago; it may have forgotten locks");
+    if (e->cause == CAUSE_HANDED_OVER) {
+        text_add(text, " ago, with all locks");
+        return;
+    }
+    text_add(text, " ago; it may have forgotten locks");
+    if (e->longer_ttl_ms) {
+        text_add(text, ", some of which last for ");
+        text_add_duration(text, e->longer_ttl_ms, true);
+    }
 }
 
 static void explain_quarantine(

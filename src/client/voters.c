@@ -13,6 +13,7 @@
 #include "base/deadline.h"
 #include "client/ineligible.h"
 #include "core/weigh.h"
+#include "wire/strategies.h"
 
 /* Another node for the same server process; else n itself. The node that was
  * judged first has the vote. */
@@ -70,6 +71,7 @@ struct eligibility_terms voters_terms(const struct node *n)
     return (struct eligibility_terms){
         .max_ttl_ms = client->max_ttl_ms,
         .drift_ppm = client->drift_ppm,
+        .longer_ttl_ms = client->longer_ttl_ms,
         .several = client->server_count > 1,
         .guard = client->guards_restarts,
         .failover = client->guards_failover,
@@ -199,6 +201,24 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     if (!other->text.data) /* else the server's own words */
         explain_refusal(n, now, other, words);
     return other;
+}
+
+bool voters_meet_lease(struct node *n, int64_t left_ms, uint64_t now)
+{
+    struct nxl_client *client = n->client;
+    int64_t most =
+        client->longer_ttl_ms ? client->longer_ttl_ms : client->max_ttl_ms;
+    /* A unix time is read in seconds, and is not what a guard waits for. */
+    if (left_ms <= most || !client->guards_restarts ||
+        strategies_weak(&n->server.dialect))
+        return false;
+    client->longer_ttl_ms =
+        (uint32_t)(left_ms < INT32_MAX ? left_ms : INT32_MAX);
+    for (n = nodes_first(&client->nodes); n; n = n->next) {
+        struct eligibility_terms terms = voters_terms(n);
+        eligibility_lengthen(&n->voter.eligibility, &terms, now);
+    }
+    return true;
 }
 
 bool voters_believe(struct node *n, uint64_t sent_at, uint64_t now)

@@ -14,19 +14,35 @@
 
 #define CHECK_AGAIN NS_PER_S
 
-/* The longest lease and its drift, in whole seconds, rounded up. */
+/* A lease and its drift, in whole seconds, rounded up. */
+static uint64_t lease_s(uint32_t ttl_ms, const struct eligibility_terms *terms)
+{
+    uint64_t ns = ms_to_ns(ttl_ms) + lease_drift_ns(ttl_ms, terms->drift_ppm);
+    return (ns + NS_PER_S - 1) / NS_PER_S;
+}
+
 static uint64_t longest_s(const struct eligibility_terms *terms)
 {
-    uint64_t ns = ms_to_ns(terms->max_ttl_ms) +
-                  lease_drift_ns(terms->max_ttl_ms, terms->drift_ppm);
-    return (ns + NS_PER_S - 1) / NS_PER_S;
+    bool longer = terms->longer_ttl_ms && guarded(GUARD_LONGER);
+    return lease_s(longer ? terms->longer_ttl_ms : terms->max_ttl_ms, terms);
 }
 
 /* The former primary may have granted the longest lease some time after another
  * one was promoted. */
+static uint64_t slack_s(const struct eligibility_terms *terms)
+{
+    return terms->failover ? LINEAGE_SLACK_MS / 1000 : 0;
+}
+
 uint64_t eligibility_needed_s(const struct eligibility_terms *terms)
 {
-    return longest_s(terms) + (terms->failover ? LINEAGE_SLACK_MS / 1000 : 0);
+    return longest_s(terms) + slack_s(terms);
+}
+
+/* For clients that have seen no longer lease. */
+static uint64_t usually_needed_s(const struct eligibility_terms *terms)
+{
+    return lease_s(terms->max_ttl_ms, terms) + slack_s(terms);
 }
 
 /* After the former primary has handed over all its data. What a lease loses
@@ -91,7 +107,7 @@ static bool was_promoted(
     const struct server_info *info, const struct eligibility_terms *terms)
 {
     return server_has_second_history(info) &&
-           certain_age_s(info) >= eligibility_needed_s(terms);
+           certain_age_s(info) >= usually_needed_s(terms);
 }
 
 /* What the history of its data demands; without the guard against failovers,
@@ -198,6 +214,7 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
         news = LINEAGE_PROMOTED;
     if (terms->guard)
         quarantine(e, info, terms, news, now);
+    e->longer_ttl_ms = terms->longer_ttl_ms;
     e->set_back = info->set_back;
     e->slots = info->slots;
     e->must_vote = terms->several || terms->guard;
@@ -213,7 +230,21 @@ int64_t eligibility_handed_over_s(const struct eligibility *e,
         return -1;
     uint64_t left_s =
         (deadline_left(e->votes_at, now) + NS_PER_S - 1) / NS_PER_S;
-    return (int64_t)(eligibility_needed_s(terms) - left_s);
+    /* The others may have seen no longer lease. */
+    uint64_t needed_s = usually_needed_s(terms);
+    return needed_s < left_s ? -1 : (int64_t)(needed_s - left_s);
+}
+
+void eligibility_lengthen(
+    struct eligibility *e, const struct eligibility_terms *terms, uint64_t now)
+{
+    if (!terms->guard || now >= e->votes_at || e->cause == CAUSE_HANDED_OVER)
+        return;
+    uint64_t needed_s = e->cause == CAUSE_STARTED ? longest_s(terms)
+                                                  : eligibility_needed_s(terms);
+    e->longer_ttl_ms = terms->longer_ttl_ms;
+    postpone_vote(
+        e, deadline_after(e->since, needed_s * NS_PER_S), e->since, e->cause);
 }
 
 bool eligibility_votes(const struct eligibility *e, uint64_t now)

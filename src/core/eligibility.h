@@ -8,11 +8,12 @@
  * known of it before (core/lineage.h).
  *
  * Invariant: a server whose process cannot be shown to be older than max_ttl
- * and its drift has no vote until that time has passed since it was first seen;
- * one whose process changed while this client was running has none for that
- * time from then on, because it may be another server in the place of the old
- * one. The same holds for a primary that was promoted, where the client guards
- * against failovers, unless the former primary has said that nothing was lost.
+ * and its drift (or a longer lease, if one was seen) has no vote until that
+ * time has passed since it was first seen; one whose process changed while this
+ * client was running has none for that time from then on, because it may be
+ * another server in the place of the old one. The same holds for a primary that
+ * was promoted, where the client guards against failovers, unless the former
+ * primary has said that nothing was lost.
  */
 #ifndef NXLOCK_CORE_ELIGIBILITY_H
 #define NXLOCK_CORE_ELIGIBILITY_H
@@ -26,10 +27,12 @@
 
 struct eligibility_terms {
     uint32_t max_ttl_ms, drift_ppm;
-    bool several;  /* it is one of several servers */
-    bool guard;    /* against restarts */
-    bool failover; /* and against promotions; only with guard */
-    bool durable;  /* the URL says that it never loses data */
+    uint32_t longer_ttl_ms; /* a lease was seen that is so long; 0: none that is
+                             * longer than max_ttl_ms */
+    bool several;           /* it is one of several servers */
+    bool guard;             /* against restarts */
+    bool failover;          /* and against promotions; only with guard */
+    bool durable;           /* the URL says that it never loses data */
 };
 
 /* Why it has no vote until a person changes something. */
@@ -61,6 +64,7 @@ struct eligibility {
     uint64_t since; /* roughly when its process started or was promoted; if it
                      * changed: when that was seen */
     enum quarantine_cause cause;
+    uint32_t longer_ttl_ms; /* of the terms by which it lasts */
     unsigned failovers; /* that were seen: another primary was met than before,
                          * or the same one after it had been a replica */
     bool set_back;      /* of the info that was judged last: see server_info */
@@ -95,6 +99,11 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
 /* How long it has no vote after it was promoted, or its process was replaced.
  */
 uint64_t eligibility_needed_s(const struct eligibility_terms *terms);
+
+/* A lease was seen that is longer than all before: terms->longer_ttl_ms. A
+ * quarantine that is not over waits for leases of that length too. */
+void eligibility_lengthen(
+    struct eligibility *e, const struct eligibility_terms *terms, uint64_t now);
 
 /* After eligibility_judge() at the same time: the former primary has just been
  * seen to hand over everything, so this server counts as having been a primary

@@ -8,6 +8,7 @@
 #include "lock/once.h"
 #include "lock/trace.h"
 #include "lock/waiting.h"
+#include "lock/warning.h"
 #include "net/spare.h"
 #include "wire/value.h"
 
@@ -79,11 +80,14 @@ void action_outcome(struct nxl_lock *lock, enum life_track track,
     struct operation *op = operation_of(lock, track);
     struct outcome other;
     struct text words;
-    outcome = voters_weigh(node_of(op->requests[server].server), op->verb.kind,
-        outcome, now, &other, &words);
+    struct node *node = node_of(op->requests[server].server);
+    outcome = voters_weigh(node, op->verb.kind, outcome, now, &other, &words);
     if (outcome->kind == OUTCOME_SEEN &&
         !note_seen(lock, track, server, outcome, now))
         outcome = &out_of_memory;
+    if (outcome->kind == OUTCOME_BUSY &&
+        voters_meet_lease(node, outcome->left_ms, now))
+        warning_note_longer(lock, server, outcome->left_ms);
     note(lock, track, server, outcome);
     unanswered_outcome(op, server, outcome);
     life_outcome(&lock->life, track, server, outcome, now);

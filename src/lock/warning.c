@@ -158,6 +158,28 @@ void warning_note_grant(const struct nxl_lock *lock)
         note_unguarded(client);
 }
 
+void warning_note_longer(
+    const struct nxl_lock *lock, unsigned server, int64_t left_ms)
+{
+    struct nxl_client *client = lock->client;
+    const struct server *s = lock->operation.requests[server].server;
+    struct text *text = &client->warning_text[WARNING_LONGER];
+    if (!client->warning || was_warned(client, WARNING_LONGER))
+        return;
+    text_clear(text);
+    text_addf(text, "%s: the lock '", s->to.address->name.data);
+    text_add_foreign_max(text, lock->operation.verb.key, FOREIGN_MAX);
+    text_add(text, "' is held for ");
+    text_add_duration(text, (uint64_t)left_ms, false);
+    text_add(text, " more, but max_ttl_ms is ");
+    text_add_duration(text, client->max_ttl_ms, false);
+    text_add(text,
+        ": after a restart or a failover this program waits for leases of that "
+        "length, but others may not, and then two clients can hold one lock; "
+        "write the same max_ttl_ms in the URL of all programs");
+    mark_due(client, WARNING_LONGER);
+}
+
 /* The words about the next failover that is due; false: there is none. */
 static bool next_failover(struct nxl_client *client, struct text *words)
 {

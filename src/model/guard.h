@@ -28,6 +28,7 @@ enum guard {
     GUARD_CONTINUITY,  /* an extend counts only servers that kept the token */
     GUARD_WRITE_BACK,  /* a quorum has the fencing token before the caller */
     GUARD_RESTARTS,    /* a server that may have forgotten locks has no vote */
+    GUARD_LONGER,      /* ... until the longest lease that was seen is over */
     GUARD_SECOND_HISTORY, /* a second history is a promotion */
     GUARD_AGE, /* a primary that was promoted nobody knows when has no vote */
     GUARD_HANDED_OVER,  /* only the former primary says that it handed over */

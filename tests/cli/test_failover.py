@@ -152,7 +152,7 @@ def metrics(tap, pair):
     pair.promote()
     primary.cli("CLIENT", "KILL", "TYPE", "normal")
     said = process.communicate(timeout=60)[1]
-    tap.check(said.count(b"a failover was seen: promoted 0s ago") == 1,
+    tap.check(said.count(b"a failover was seen: promoted ") == 1,
               "with -v it tells of the failover", said)
     _, found = metrics_file.read(path)
     tap.equal(found.get(RUN + "failovers"), 1.0, "a failover is counted once")

@@ -50,6 +50,39 @@ static void test_restarts(void **state)
         a_majority_forgets);
 }
 
+/* The lease of the first is longer than the second one's max_ttl_ms, which that
+ * has seen. */
+static bool a_longer_lease_is_forgotten(void)
+{
+    nxl_client *client = quorum_client(3, MAX "&" NO_GUARD);
+    nxl_client *other = quorum_client(3, "max_ttl_ms=1000");
+    nxl_lock *lock = new_lock(client, "k", 8000);
+    nxl_lock *second = new_lock(other, "k", 1000);
+    int rc = NXL_E_REFUSED;
+    while (rc == NXL_E_REFUSED) /* the servers are young */
+        rc = nxl_lock_acquire(second, 5000);
+    assert_result(rc, NXL_OK, second);
+    assert_result(nxl_lock_release(second), NXL_OK, second);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    assert_result(nxl_lock_acquire(second, 500), NXL_BUSY, second);
+    for (size_t i = 0; i < 3; i++)
+        redis_restart(&servers[i]);
+    rc = nxl_lock_acquire(second, 5000);
+    assert_true(rc == NXL_OK || rc == NXL_E_REFUSED);
+    bool harm = both(lock, second);
+    end(second, other);
+    end(lock, client);
+    return harm;
+}
+
+static void test_longer(void **state)
+{
+    (void)state;
+    assert_needed(LONGER,
+        "a lease that is longer than max_ttl_ms is not waited for; two hold",
+        a_longer_lease_is_forgotten);
+}
+
 /* ------------------------------------------------------------------- unfit */
 
 /* Each of two active replicas of KeyDB, which overwrite each other's keys only
@@ -155,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         guard_test(test_restarts),
+        guard_test(test_longer),
         guard_test(test_unfit),
         guard_test(test_continuity),
         guard_test(test_write_back),

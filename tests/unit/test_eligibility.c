@@ -496,6 +496,63 @@ static void a_hand_over_within_a_quarantine(void **state)
     assert_int_equal(eligibility_handed_over_s(&s, &terms, T0 + 2 * S), -1);
 }
 
+/* It was seen before the server was replaced, or while it has no vote. */
+static void a_longer_lease(void **state)
+{
+    (void)state;
+    const uint64_t longer_needed = 607; /* 600 s, their drift of 6002 ms */
+    for (int later = 0; later <= 1; later++) {
+        set_up(NULL);
+        terms.longer_ttl_ms = later ? 0 : 600000;
+        judge(T0);
+        assert_true(eligibility_votes(&s, T0)); /* it is older */
+        info.run_id = "bbbb";
+        judge(T0 + S);
+        assert_int_equal(
+            s.votes_at, T0 + (1 + (later ? NEEDED : longer_needed)) * S);
+        terms.longer_ttl_ms = 600000;
+        eligibility_lengthen(&s, &terms, T0 + 40 * S);
+        votes_from(T0 + (1 + longer_needed) * S);
+        assert_contains(words(T0 + 40 * S), "replaced 39s ago; it may have "
+                                            "forgotten locks, some of which "
+                                            "last for 10m; its vote");
+    }
+    set_up(NULL); /* its process is young; the rest is as above */
+    info.uptime_s = 2;
+    judge(T0);
+    terms.longer_ttl_ms = 600000;
+    eligibility_lengthen(&s, &terms, T0 + S);
+    votes_from(T0 + (longer_needed - 1) * S);
+}
+
+/* Not if it has a vote again, or nothing was lost; and what the others learn of
+ * a hand-over is for those that have seen no longer lease. */
+static void a_longer_lease_that_makes_no_difference(void **state)
+{
+    (void)state;
+    info.uptime_s = 0;
+    judge(T0);
+    terms.longer_ttl_ms = 600000;
+    eligibility_lengthen(&s, &terms, T0 + NEEDED * S);
+    votes_from(T0 + NEEDED * S);
+    set_up(NULL);
+    terms.failover = true;
+    terms.longer_ttl_ms = 600000;
+    info.clock_low_ns = info.clock_high_ns = (int64_t)T0;
+    judge(T0);
+    info.role = "slave";
+    info.replid = "2";
+    info.replid2 = "1";
+    judge(T0 + S);
+    info.run_id = "bbbb";
+    info.role = "master";
+    judge(T0 + 2 * S);
+    eligibility_lengthen(&s, &terms, T0 + 2 * S);
+    grants_from(T0 + 3 * S);
+    assert_int_equal(
+        eligibility_handed_over_s(&s, &terms, T0 + 2 * S), FAILOVER_NEEDED - 1);
+}
+
 static void without_the_guard(void **state)
 {
     (void)state;
@@ -553,6 +610,8 @@ int main(void)
         cmocka_unit_test_setup(what_is_left_of_a_quarantine, set_up),
         cmocka_unit_test_setup(one_that_was_handed_over_to, set_up),
         cmocka_unit_test_setup(a_hand_over_within_a_quarantine, set_up),
+        cmocka_unit_test_setup(a_longer_lease, set_up),
+        cmocka_unit_test_setup(a_longer_lease_that_makes_no_difference, set_up),
         cmocka_unit_test_setup(without_the_guard, set_up),
         cmocka_unit_test_setup(checked_again_once_a_second, set_up),
     };
