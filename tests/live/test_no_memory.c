@@ -6,8 +6,10 @@
  * left behind by mistake, and one failure costs one of three servers at most.
  */
 #include "api/private.h"
+#include "lock/waiting.h"
 #include "live/memory_rig.h"
 
+#include "live/api_rig.h"
 #include "live/fence_rig.h"
 #include "support/alloc.h"
 
@@ -268,6 +270,82 @@ static void a_name_that_is_busy(void **state)
         a_name_that_is_taken(at);
 }
 
+/* ------------------------------------------------------------------ in line */
+
+static const struct messages *messages_of(const nxl_lock *lock)
+{
+    const struct waiting *w = lock->name.waiting;
+    return w && w->channel ? &w->channel->messages : NULL;
+}
+
+/* It is in line, and it is known whether it can be told. */
+static bool waits_settled(const nxl_lock *lock)
+{
+    const struct messages *m = messages_of(lock);
+    return lock->name.waiting && lock->name.waiting->line.has_waited &&
+           (!m || m->state != MESSAGES_COMING);
+}
+
+/* It cannot be told for lack of memory, which is tried again 5 s later. */
+static bool cannot_be_told(nxl_client *client, const nxl_lock *lock)
+{
+    char words[1024];
+    const struct messages *m = messages_of(lock);
+    if (!m || m->state != MESSAGES_NONE)
+        return false;
+    nxl_client_describe(client, words, sizeof(words));
+    return strstr(words, "in line without messages (out of memory)");
+}
+
+/* Whatever the line needs and does not get, the lock is granted when it is
+ * free, by asking if not by a message. */
+static void a_wait_in_line(void **state)
+{
+    enum { SETTLE_MS = 400 };
+    unsigned untold = 0;
+    nxl_client *before = usual_client();
+    nxl_lock *held = plain_lock(before);
+    by_loop = true;
+    for (unsigned n = first_place(); failed; n++) {
+        nxl_event event = {.result = NXL_PENDING};
+        nxl_client *client = usual_client();
+        nxl_lock *lock = plain_lock(client);
+        assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+        int64_t until = test_now_ms() + SETTLE_MS;
+        fail_at(n);
+        int rc = nxl_lock_acquire_start(lock, 20000);
+        while (rc == NXL_PENDING && !waits_settled(lock) &&
+               event.result == NXL_PENDING && test_now_ms() < until)
+            if (!nxl_client_next_event(client, &event))
+                turn(client, 5);
+        fail_no_more();
+        if (rc == NXL_PENDING && cannot_be_told(client, lock) &&
+            untold++ == 0 && !for_good)
+            while (messages_of(lock)->state != MESSAGES_UP)
+                turn(client, 50);
+        assert_result(nxl_lock_release(held), NXL_OK, held);
+        if (rc == NXL_PENDING && event.result == NXL_PENDING)
+            event = next_event(client);
+        rc = rc == NXL_PENDING ? event.result : rc;
+        if (rc == NXL_OK)
+            assert_int_equal(
+                result_of(client, nxl_lock_release_start(lock)), NXL_OK);
+        else if (rc == NXL_UNKNOWN) /* it may be granted yet, and is undone */
+            assert_contains(nxl_lock_errmsg(lock), "emory");
+        else
+            assert_failed(rc, lock);
+        assert_true(failed || rc == NXL_OK);
+        end(lock, client);
+        assert_eventually(keys_at(on.servers, "k") == 0);
+    }
+    assert_true(untold > 0);
+    end(held, before);
+    by_loop = false;
+}
+
+/* ------------------------------------------------------------- busy, or late
+ */
+
 static void running_into_debt(void **state)
 {
     unsigned in_a_row = 0; /* neither with nor without needed so many */
@@ -367,6 +445,7 @@ int main(void)
     };
     const struct CMUnitTest one[] = {
         memory_once(cycles_take_none),
+        memory_test(a_wait_in_line),
         memory_test(a_question),
         memory_test(a_refused_question),
     };
