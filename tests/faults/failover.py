@@ -382,13 +382,14 @@ def restart(trial, save=False, lose=False):
 
 
 def planned(trial):
-    """FAILOVER; the address follows half a second later."""
+    """FAILOVER, which itself takes about a second. The event begins when it is
+    over; the address follows half a second later."""
     trial.contend(1)
     trial.aim()
     former = trial.now()
     former.ask("FAILOVER")
-    trial.begin()
     stage.await_true(trial.promoted, "FAILOVER is over")
+    trial.begin()
     trial.primary = trial.promoted()[0]
     trial.contend(0.5)
     trial.move()
@@ -435,6 +436,13 @@ EVENTS = {
 }
 
 
+def nine_tenths(waits):
+    """So many were not longer. After FAILOVER the pause is 2 or 3 s instead of
+    1 s where INFO took more than 5 or 10 ms, which happens if the machine has
+    much to do."""
+    return sorted(waits)[max(0, len(waits) * 9 // 10 - 1)]
+
+
 class Sum:
     """What all runs of an event have shown, with the guard or without."""
 
@@ -462,26 +470,29 @@ class Sum:
         slack = BUSY_S if self.options.short else 0
         limit = slack + (self.event.limit_s or
                          needed_s(self.event.ttl_ms) + MARGIN_S)
-        typical = max if self.name == "planned" else statistics.median
+        typical = nine_tenths if self.event.limit_s else statistics.median
         for kind, waits in self.first.items():
             if self.doubled[kind]:
                 yield f"HARM: {kind}: two holders in {self.doubled[kind]} runs"
             if self.event.loses and min(waits) < self.event.ttl_ms / 1000:
                 yield (f"HARM: {kind}: granted after {min(waits):.2f} s, "
                        "before the last lease was over")
-            # A lock that was held for longer than the pause is not late.
-            wait = typical([
-                min(first, limit)
-                if not self.event.loses and after <= SLACK_S else first
-                for first, after in zip(waits, self.after[kind])])
+            wait = typical([min(first, limit) if self.was_kept(kind, run)
+                            else first for run, first in enumerate(waits)])
             if wait > limit:
                 yield f"{kind}: the first grant came after {wait:.2f} s"
         for way in WAYS:
-            apart = statistics.median(
-                abs(a - b) for a, b in zip(self.first[way],
-                                           self.first[f"new-{way}"]))
+            kinds = way, f"new-{way}"
+            apart = statistics.median([0] + [
+                abs(self.first[kinds[0]][run] - self.first[kinds[1]][run])
+                for run in range(self.options.runs)
+                if not any(self.was_kept(kind, run) for kind in kinds)])
             if apart > slack + MARGIN_S:
                 yield f"new-{way}: {apart:.2f} s from {way}"
+
+    def was_kept(self, kind, run):
+        """The lock was held for longer than the pause, and granted then."""
+        return not self.event.loses and self.after[kind][run] <= SLACK_S
 
     def without(self):
         least = max(1, self.options.runs * 3 // 4)
