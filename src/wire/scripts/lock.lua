@@ -69,12 +69,15 @@ local function holds(s, key, token)
 end
 -- The token holds the lock: its lease becomes at least so long, and is never
 -- shortened; one that never ends (-1) stays so. Returns how many ms it has
--- left; nil: the token does not hold the lock.
+-- left; nil: the token does not hold the lock. It is written even if that
+-- changes nothing, because a WAIT that follows says nothing without a write.
 local function held(s, key, token, lease, left)
     if s ~= token then
         return nil
-    elseif left < 0 or left >= lease + 0 then
+    elseif left < 0 then
         return left
+    elseif left > lease + 0 then
+        lease = string.format('%.0f', left)
     end
     return redis.call('PEXPIRE', key, lease) == 1 and lease + 0 or nil
 end

@@ -63,6 +63,16 @@ if late then
     -- A late DONE is only counted in the record of the other attempt.
     result = redis.call('GETRANGE', KEYS[2], #r.line + 1, '-1')
     r.late, r.left = r.late + 1, redis.call('PTTL', KEYS[2])
+elseif told == 1 and not writes and r then
+    -- It is said again. It is written again too, because a WAIT that follows
+    -- says nothing without a write.
+    local text = redis.call('GETRANGE', KEYS[2], '0', '-1')
+    local left = redis.call('PTTL', KEYS[2])
+    if left < 0 then
+        redis.call('SET', KEYS[2], text)
+    else
+        redis.call('SET', KEYS[2], text, 'PX', math.max(left, 1))
+    end
 end
 if mine and verdict ~= 'clear' and lasts ~= '-1' then
     if lasts == '0' then
