@@ -345,12 +345,33 @@ typedef struct nxl_client_options {
      * the clients, goes on granting locks to them; min-replicas-to-write 1 at
      * the servers ends that. Needs INFO. */
     int64_t guard_failover;
+    /* How many replicas must have a lock, an extension or a record
+     * (nxl_once_begin(), nxl_once_tell()) before it counts, 1 ... 100: so that
+     * it survives a failover to one of them. Behind what leaves together one
+     * WAIT is sent, and while it is not answered nothing else is sent over the
+     * connection. If too few have it in time, an acquire undoes its grant and
+     * tries again as long as it may wait, then ends with NXL_E_REFUSED; an
+     * extension and what is told end with NXL_UNKNOWN, and the lease keeps its
+     * old deadline. With as many as there are replicas no lock is granted while
+     * one is away. Default 0: a failover may lose what was granted last. Needs
+     * Redis 3.0 and WAIT; with several servers each asks for its own. */
+    int64_t wait_replicas;
+    /* How long WAIT waits for them, 1 ... 60000 and at most timeout_ms. Default
+     * 0: a 20th of the shortest ttl in use on the connection, between 50 and
+     * 500. HARM: while it waits no other lock of this client is renewed, so it
+     * must be shorter than a third of their ttl. */
+    int64_t wait_ms;
+    /* 1: it counts only when it is also in the server's append-only file, by
+     * fsync(): WAITAOF instead of WAIT. Default 0. Needs Redis 7.2 and
+     * appendonly yes; with appendfsync everysec it takes up to a second. */
+    int64_t wait_aof;
 } nxl_client_options;
 
 /* clang-format off */
 #define NXL_CLIENT_OPTIONS_INIT { sizeof(nxl_client_options), \
                                   0, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, \
-                                  NULL, 0, NULL, NULL, NULL, NULL, 0, 0 }
+                                  NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, \
+                                  0 }
 /* clang-format on */
 /* Same as NXL_CLIENT_OPTIONS_INIT, for C++. */
 void nxl_client_options_init(nxl_client_options *options);

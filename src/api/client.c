@@ -52,6 +52,7 @@ static bool make_nodes(struct nxl_client *client, struct endpoints *e)
     const struct settings *set = &e->at[0].settings;
     client->guards_restarts = e->guards_restarts;
     client->guards_failover = e->guards_failover;
+    client->copies_decided = e->copies_decided;
     /* durable=1: whether a record may begin is found out before it does. */
     bool sole = e->count == 1 && !client->guards_restarts && !set->durable;
     client->server_count = e->count;

@@ -257,6 +257,24 @@ static int decide_guards(struct endpoints *e, struct text *error)
     return NXL_OK;
 }
 
+/* A server that does not answer for longer counts as one that hangs. */
+static int check_wait(struct endpoints *e, struct text *error)
+{
+    const struct settings *set = &e->at[0].settings;
+    size_t row = param_find(slice_of("wait_replicas"));
+    e->copies_decided = set->wait_replicas > 0;
+    for (unsigned i = 0; i < e->count; i++)
+        e->copies_decided = e->copies_decided || gives(&e->at[i], row);
+    if (set->wait_ms <= set->timeout_ms)
+        return NXL_OK;
+    text_set(error, "wait_ms is ");
+    text_add_duration(error, set->wait_ms, false);
+    text_add(error, ", longer than timeout_ms (");
+    text_add_duration(error, set->timeout_ms, false);
+    text_add(error, "): make it shorter, or timeout_ms longer");
+    return NXL_E_URL;
+}
+
 int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     const struct settings *defaults, struct text *error)
 {
@@ -281,6 +299,8 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     }
     if (rc == NXL_OK)
         rc = decide_guards(e, error);
+    if (rc == NXL_OK)
+        rc = check_wait(e, error);
     if (rc == NXL_OK)
         rc = load_tls(e, error);
     if (rc == NXL_OK)

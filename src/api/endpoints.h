@@ -13,6 +13,7 @@
 struct endpoints {
     unsigned count;
     bool guards_restarts, guards_failover; /* decided for the whole client */
+    bool copies_decided; /* wait_replicas is in a URL, or not 0 */
     struct endpoint at[MAX_SERVERS];
 };
 

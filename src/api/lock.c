@@ -59,6 +59,7 @@ static bool make_renewing(struct nxl_lock *lock)
 static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
 {
     const struct nxl_client *client = lock->client;
+    const struct server *server = &nodes_first(&client->nodes)->server;
     struct life_terms terms = {
         .servers = client->server_count,
         .peers = client->peers,
@@ -71,6 +72,7 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
         .retry_first_ns = set->retry_first_ns,
         .retry_max_ns = set->retry_max_ns,
         .fenced = set->fence,
+        .needs_copies = server->replicas.asks,
         .renewed = set->renew,
     };
     life_init(&lock->life, &terms, lock->name.ballots,

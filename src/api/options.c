@@ -45,6 +45,9 @@ static const struct member of_client[] = {
     MEMBER(nxl_client_options, guard_restarts),
     MEMBER(nxl_client_options, poll),
     MEMBER(nxl_client_options, guard_failover),
+    MEMBER(nxl_client_options, wait_replicas),
+    MEMBER(nxl_client_options, wait_ms),
+    MEMBER(nxl_client_options, wait_aof),
 };
 
 static const struct member of_lock[] = {

@@ -169,6 +169,9 @@ FEATURE(FAILOVER, "failover", ACL_ANY, "guard_failover", \
     {"+info", ACL_NO_ACQUIRE}, {ACL_MARKER, ACL_NO_AGE}, \
     {"+eval", ACL_NO_AGE}, {"+getrange", ACL_NO_AGE}, {"+pttl", ACL_NO_AGE}, \
     {"+set", ACL_NO_AGE}, {"+client|list", ACL_BY_MARKER}) \
+FEATURE(COPIES, "replicas", ACL_ANY, \
+    "wait_replicas (for wait_aof `+waitaof` instead)", \
+    {"+wait", ACL_NO_ACQUIRE}) \
 FEATURE(DB, "db", ACL_ANY, "a database number in the URL", \
     {"+select", ACL_NO_LOGIN}) \
 FEATURE(SCAN, "scan", 0, "list the locks", \

@@ -58,6 +58,7 @@ struct nxl_client {
                              * was longer than max_ttl_ms */
     bool guards_restarts;   /* a restarted server has no vote for a while */
     bool guards_failover;   /* nor has one that was promoted */
+    bool copies_decided;    /* somebody has written wait_replicas, or 0 */
     struct slice prefix;
     struct slice marker; /* the key of wire/marker.h; owned */
 

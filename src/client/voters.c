@@ -190,10 +190,38 @@ bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     return false;
 }
 
+static struct copies_terms copies_terms(const struct server *s)
+{
+    return (struct copies_terms){
+        .replicas = s->replicas.wanted, .synced = s->replicas.aof};
+}
+
+/* "0 of 1 replicas had it within 50ms" */
+static void explain_copies(const struct server *s, const struct copies *copies,
+    struct outcome *refusal, struct text *words)
+{
+    text_clear(words);
+    if (s->replicas.aof && !copies->synced)
+        text_add(words, "its append-only file did not have it");
+    else
+        text_addf(words, "%u of %u %s had it", copies->replicas,
+            s->replicas.wanted,
+            s->replicas.wanted == 1 ? "replica" : "replicas");
+    text_add(words, " within ");
+    text_add_duration(words, s->replicas.asked_ms, false);
+    refusal->text = (struct slice){words->data, words->len};
+}
+
 const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     const struct outcome *outcome, uint64_t now, struct outcome *other,
     struct text *words)
 {
+    const struct server *s = &n->server;
+    const struct copies_terms terms = copies_terms(s);
+    if (s->replicas.asks && !weigh_copies(&terms, verb, outcome, other)) {
+        explain_copies(s, &outcome->copies, other, words);
+        return other;
+    }
     if (weigh_outcome(&n->voter.eligibility, verb, outcome, n->server.alive_at,
             now, other))
         return outcome;

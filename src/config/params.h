@@ -57,6 +57,9 @@ struct settings {
     uint64_t guard_restarts; /* enum guard_switch */
     uint64_t guard_failover; /* likewise */
     uint64_t durable;        /* 0 or 1: the server loses nothing in a restart */
+    uint64_t wait_replicas;  /* that must have a write before it counts */
+    uint64_t wait_ms;        /* how long to wait for them; 0: by the ttls */
+    uint64_t wait_aof;       /* 0 or 1: and the append-only file must */
 
     /* Of TLS; texts are owned, NULL: none. */
     uint64_t verify;  /* enum tls_verify */
@@ -111,6 +114,15 @@ struct settings {
     ROW(durable, durable, "BOOL", \
         "1: a restart loses nothing (AOF, fsync always); default 0", \
         SWITCH, 0, 1, 0, NULL, OWN) \
+    ROW(wait_replicas, wait_replicas, "N", \
+        "replicas that must have a lock or record, by WAIT", \
+        NUMBER, 0, 100, 0, NULL, 0) \
+    ROW(wait_ms, wait_ms, "MS", \
+        "how long to wait for them; 0: ttl / 20, 50 to 500", \
+        NUMBER, 0, 60000, 0, NULL, 0) \
+    ROW(wait_aof, wait_aof, "BOOL", \
+        "1: and for its append-only file (WAITAOF, Redis 7.2); default 0", \
+        SWITCH, 0, 1, 0, NULL, 0) \
     ROW(cacert, cacert, "FILE", \
         "TLS: certificates of the CAs to trust (PEM); default the system's", \
         TEXT, 1, PATH_LEN_MAX, 0, NULL, TLS_OWN) \

@@ -64,7 +64,9 @@ static void begin_round(struct acquire *a)
 {
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
-    a->doubt = in_doubt(a);
+    /* The undo may not have been carried out when the next round asks. */
+    a->doubt = in_doubt(a) || a->undone;
+    a->undone = false;
     for (unsigned i = 0; i < a->terms.servers; i++)
         a->terms.ballots[i] = (struct ballot){.part = PART_TO_SEND};
     a->phase = PHASE_ROUND;
@@ -257,6 +259,17 @@ static void record_acquire_fault(
         a->permanent++;
 }
 
+/* The server has granted it, and that does not count. */
+static void record_void_grant(
+    struct acquire *a, unsigned server, enum fault fault)
+{
+    struct ballot *b = &a->terms.ballots[server];
+    record_acquire_fault(a, server, fault, true);
+    b->part = PART_TO_UNDO;
+    b->next_part = PART_FAULT;
+    a->undone = true;
+}
+
 static void record_busy(
     struct acquire *a, unsigned server, const struct outcome *outcome)
 {
@@ -295,7 +308,10 @@ void acquire_outcome(struct acquire *a, unsigned server,
         b->part = PART_NO;
         break;
     case OUTCOME_FAULT:
-        record_acquire_fault(a, server, outcome->fault, outcome->unsure);
+        if (outcome->granted)
+            record_void_grant(a, server, outcome->fault);
+        else
+            record_acquire_fault(a, server, outcome->fault, outcome->unsure);
         break;
     default: /* not an answer to this verb: it may have been applied */
         record_acquire_fault(a, server, FAULT_NOT_REDIS, true);

@@ -83,7 +83,9 @@ static unsigned conditions_of(const struct life *l, enum life_call call)
 {
     if (verb_traits[call_kinds[call].verb].begins_work)
         return 1U << CONDITION_BEGIN;
-    return l->terms.fenced ? 1U << CONDITION_FENCE : 0;
+    if (l->terms.fenced)
+        return 1U << CONDITION_FENCE;
+    return l->terms.needs_copies ? 1U << CONDITION_COPIES : 0;
 }
 
 static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,

@@ -16,6 +16,7 @@ struct peer {
 struct life_terms {
     unsigned servers;
     bool fenced;              /* acquires draw a fencing token */
+    bool needs_copies;        /* wait_replicas or wait_aof: CONDITION_COPIES */
     bool renewed;             /* leases are; life.renewal is set then */
     const struct peer *peers; /* one a server, kept current by the driver */
     uint32_t ttl_ms, min_hold_ms, max_ttl_ms, drift_ppm;

@@ -53,13 +53,13 @@ static void forget_conditions(struct vote *v)
 
 /* -------------------------------------------------------------- conditions */
 
-/* BEGIN grants by itself; JOIN and STAY know nothing of the work. */
-static bool begin_applies(const struct vote *v)
+/* ACQUIRE and BEGIN do by themselves what JOIN and STAY know nothing of. */
+static bool granted_in_line(const struct vote *v)
 {
     return v->by_line;
 }
 
-static void begin_start(struct vote *v, uint64_t now)
+static void ask_once_more(struct vote *v, uint64_t now)
 {
     acquire_begin_work(&v->acquire, now);
 }
@@ -99,6 +99,12 @@ static void fence_again(struct vote *v, uint64_t now)
     acquire_again(&v->acquire, &v->fence, now);
 }
 
+static void copies_complete(const struct vote *v, struct verb *verb)
+{
+    (void)v;
+    (void)verb; /* it extends the lease that the line has granted */
+}
+
 static const struct condition {
     bool (*applies)(const struct vote *v); /* to this grant, if it is wanted */
     void (*start)(struct vote *v, uint64_t now);
@@ -108,8 +114,8 @@ static const struct condition {
      * NULL: it is a round of the acquire, which does all that by itself. */
     void (*again)(struct vote *v, uint64_t now);
 } conditions[CONDITIONS] = {
-    [CONDITION_BEGIN] = {.applies = begin_applies,
-        .start = begin_start,
+    [CONDITION_BEGIN] = {.applies = granted_in_line,
+        .start = ask_once_more,
         .verb = VERB_BEGIN,
         .complete = begin_complete},
     [CONDITION_FENCE] = {.applies = fence_applies,
@@ -117,6 +123,10 @@ static const struct condition {
         .verb = VERB_RAISE,
         .complete = fence_complete,
         .again = fence_again},
+    [CONDITION_COPIES] = {.applies = granted_in_line,
+        .start = ask_once_more,
+        .verb = VERB_EXTEND,
+        .complete = copies_complete},
 };
 
 /* The next condition of the grant; false: there is none. */
@@ -244,11 +254,29 @@ bool vote_next(struct vote *v, struct effect *effect)
     return acquire_effect(v, effect);
 }
 
+/* The answer to EXTEND, as that of an acquire: the token has the lock, or has
+ * lost it meanwhile. */
+static const struct outcome *confirmed(
+    const struct outcome *extended, struct outcome *other)
+{
+    *other = *extended;
+    if (extended->kind == OUTCOME_MINE)
+        other->kind = OUTCOME_GRANTED;
+    else if (extended->kind == OUTCOME_NOT_MINE)
+        other->kind = OUTCOME_BUSY;
+    other->granted = extended->fault == FAULT_COPIES;
+    other->left_ms = LEFT_UNKNOWN;
+    return other;
+}
+
 void vote_outcome(struct vote *v, unsigned server,
     const struct outcome *outcome, uint64_t now)
 {
+    struct outcome other;
     switch (v->machine) {
     case VOTE_ACQUIRE:
+        if (v->condition == CONDITION_COPIES)
+            outcome = confirmed(outcome, &other);
         if (outcome->kind == OUTCOME_GRANTED &&
             server < v->acquire.terms.servers)
             fence_ballots(v)[server].number = outcome->fence;

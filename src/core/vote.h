@@ -27,6 +27,9 @@ enum vote_condition {
     CONDITION_NONE,
     CONDITION_BEGIN, /* BEGIN has recorded that the work begins */
     CONDITION_FENCE, /* a quorum has the fencing token */
+    /* Replicas have the lock that was granted in line: EXTEND, with a WAIT
+     * behind it. Only where no other condition writes. */
+    CONDITION_COPIES,
     CONDITIONS
 };
 

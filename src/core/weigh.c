@@ -77,6 +77,27 @@ static bool outcome_counts(const struct eligibility *e, enum verb_kind verb,
     return true;
 }
 
+bool weigh_copies(const struct copies_terms *terms, enum verb_kind verb,
+    const struct outcome *outcome, struct outcome *instead)
+{
+    const struct copies *c = &outcome->copies;
+    bool wanted = terms->replicas > 0 || terms->synced;
+    if (!wanted || !outcome_wrote(outcome) || !verb_traits[verb].needs_copies)
+        return true;
+    if (c->known && c->replicas >= terms->replicas &&
+        (c->synced || !terms->synced))
+        return true;
+    *instead = (struct outcome){
+        .kind = OUTCOME_FAULT,
+        .fault = FAULT_COPIES,
+        .unsure = true,
+        .granted = outcome->kind == OUTCOME_GRANTED,
+        .left_ms = LEFT_UNKNOWN,
+        .sent_at = outcome->sent_at,
+    };
+    return false;
+}
+
 bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
     uint64_t now, struct outcome *instead)
 {

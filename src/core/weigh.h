@@ -18,6 +18,18 @@
 
 #include "core/eligibility.h"
 
+/* What a write needs before it counts: wait_replicas and wait_aof. */
+struct copies_terms {
+    unsigned replicas;
+    bool synced;
+};
+
+/* Is what verb has written safe enough? Asked of each outcome, before
+ * weigh_outcome(). False: *instead is the fault to count instead of it, without
+ * a text. It was applied, so it is unsure. */
+bool weigh_copies(const struct copies_terms *terms, enum verb_kind verb,
+    const struct outcome *outcome, struct outcome *instead);
+
 /* May verb be sent to the server now? False: *instead is the outcome to count,
  * without a text. */
 bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,

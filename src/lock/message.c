@@ -25,6 +25,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_RESTARTED:
     case FAULT_PROMOTED:
     case FAULT_DEMOTED:
+    case FAULT_COPIES:
     case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_CLUSTER_DOWN:

@@ -36,7 +36,7 @@ static const char *const remedies[] = {
     [FAULT_UNSUPPORTED] =
         "the server does not know this command or option, or it was "
         "renamed or disabled; locks need WATCH (Redis 2.2) or "
-        "scripts (2.6), and fencing tokens need scripts",
+        "scripts (2.6), fencing tokens scripts, wait_aof Redis 7.2 and its AOF",
     [FAULT_NOT_REDIS] =
         "check that this is the port of a Redis or Valkey server; a "
         "TLS port needs rediss://",
@@ -50,6 +50,9 @@ static const char *const remedies[] = {
     [FAULT_DEMOTED] =
         "wait until another server has been promoted and this address leads "
         "to it",
+    [FAULT_COPIES] =
+        "check that so many replicas are connected and keep up (INFO "
+        "replication), or change wait_replicas and wait_ms",
     [FAULT_NO_INFO] =
         "allow its user to run INFO (ACL: +info), or turn the check "
         "off with guard_restarts=off (risk: after servers that "

@@ -20,6 +20,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_DEMOTED:
     case FAULT_CLUSTER_DOWN:
     case FAULT_CREDENTIALS:
+    case FAULT_COPIES:
         return true;
     case FAULT_NONE:
     case FAULT_NOT_PRIMARY:
@@ -77,6 +78,7 @@ static const enum fault order[] = {
     FAULT_DEMOTED,
     FAULT_RESTARTED,
     FAULT_PROMOTED,
+    FAULT_COPIES,
     FAULT_REFUSING,
     FAULT_FULL,
     FAULT_CREDENTIALS,

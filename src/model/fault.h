@@ -42,6 +42,7 @@ enum fault {
     FAULT_NO_DATABASE,  /* SELECT is refused: no such database */
     FAULT_SLOTS,        /* in a Redis Cluster the keys of this lock would be in
                          * several slots */
+    FAULT_COPIES,       /* applied, but on too few replicas in time */
     FAULT_CLASSES
 };
 

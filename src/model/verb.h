@@ -152,6 +152,13 @@ static inline bool verb_ends_use(const struct verb *verb)
            (use == USE_ENDS_UNLESS_CLEAR && verb->once->reported != ONCE_CLEAR);
 }
 
+/* Where a write is besides the server's memory, as WAIT or WAITAOF has said. */
+struct copies {
+    bool known;  /* it was asked */
+    bool synced; /* WAITAOF: in its append-only file, by fsync() */
+    uint16_t replicas;
+};
+
 struct outcome {
     enum outcome_kind kind;
     enum fault fault : 8; /* FAULT_NONE unless kind is OUTCOME_FAULT */
@@ -159,6 +166,9 @@ struct outcome {
      * token was written even so, and must not be used again. NOT_MINE after
      * RELEASE: the token may be in line yet. */
     bool unsure;
+    /* FAULT of a grant: the server has granted it, and it does not count. So it
+     * has to be undone, but nothing is unknown. */
+    bool granted;
     bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
     enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */
     /* BUSY, with verb.doubted: what removes the earlier token is not done, or
@@ -171,6 +181,7 @@ struct outcome {
     unsigned connection;
     /* BUSY in line: members of the line ahead; 0: none who can be told */
     unsigned ahead;
+    struct copies copies; /* GRANTED, MINE of what needs_copies */
     int64_t left_ms;
     uint64_t fence;   /* GRANTED with a counter, or by BEGIN: the fencing token.
                        * MINE after RAISE: the counter now */
@@ -183,5 +194,11 @@ struct outcome {
      * is printable and free of the client's secrets. */
     struct slice text;
 };
+
+/* Has a verb that writes written? */
+static inline bool outcome_wrote(const struct outcome *o)
+{
+    return o->kind == OUTCOME_GRANTED || o->kind == OUTCOME_MINE;
+}
 
 #endif

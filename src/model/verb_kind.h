@@ -99,7 +99,10 @@ struct verb_traits {
     bool has_values : 1;    /* its answer, in any form, is stored in .values */
     bool touches_no_lock : 1; /* it changes nothing that a lock relies on */
     bool tells_left : 1;      /* .want_left is used */
-    bool hands_over : 1;   /* it gives the lock up: .gap_ms, .has_followers */
+    bool hands_over : 1; /* it gives the lock up: .gap_ms, .has_followers */
+    /* With wait_replicas its effect counts only when so many replicas have it.
+     * What JOIN and STAY grant is confirmed by one of these. */
+    bool needs_copies : 1;
     bool shortens_ttl : 1; /* impossible where the value contains the end */
     /* An error about the key's type answers that it does not hold the token.
      * Not where it may mean another key (the line, the record), or the token
@@ -118,8 +121,11 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .residue = RESIDUE_LATE_KEY,
         .undo = VERB_RELEASE,
         .may_grant = true,
+        .needs_copies = true,
         .tells_left = true},
-    [VERB_EXTEND] = {.cached = CACHED_EXTEND, .type_error_is_no = true},
+    [VERB_EXTEND] = {.cached = CACHED_EXTEND,
+        .needs_copies = true,
+        .type_error_is_no = true},
     [VERB_RELEASE] = {.cached = CACHED_RELEASE,
         .residue = RESIDUE_UNDELETED,
         .undo = VERB_RELEASE,
@@ -135,7 +141,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .mine = MINE_ANYWHERE,
         .shortens_ttl = true,
         .type_error_is_no = true},
-    [VERB_RAISE] = {.type_error_is_no = true},
+    [VERB_RAISE] = {.needs_copies = true, .type_error_is_no = true},
     [VERB_QUERY] = {.has_values = true, .touches_no_lock = true},
     [VERB_JOIN] = {.residue = RESIDUE_LATE_KEY,
         .undo = VERB_RELEASE,
@@ -151,6 +157,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .undo = VERB_UNBEGIN,
         .may_grant = true,
         .begins_work = true,
+        .needs_copies = true,
         .uses_record = true,
         .has_values = true},
     [VERB_LOOK] = {.uses_record = true,
@@ -158,6 +165,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .touches_no_lock = true},
     [VERB_TELL] = {.mine = MINE_ANYWHERE,
         .use = USE_ENDS_UNLESS_CLEAR,
+        .needs_copies = true,
         .uses_record = true,
         .has_values = true,
         .hands_over = true,

@@ -212,6 +212,7 @@ bool server_cancel(struct request *r, bool undo, uint64_t now)
     if (r->state == REQUEST_SENT)
         return cancel_formatted(s, r, undo, now);
     bool waits = r->state == REQUEST_WAITING;
+    r->unsure = r->unsure || r->state == REQUEST_HELD; /* it was applied */
     if (r->state != REQUEST_IDLE)
         list_remove(&r->node);
     r->state = REQUEST_IDLE;

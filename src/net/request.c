@@ -79,6 +79,8 @@ static bool format(struct server *s, struct request *r, uint64_t now)
     if (!r->sent_at)
         r->sent_at = now;
     r->state = REQUEST_SENT;
+    if (s->replicas.asks)
+        replicas_note(&s->replicas, r->exchange.verb, now);
     return true;
 }
 
@@ -154,7 +156,7 @@ static bool ask_alive(struct server *s, uint64_t now)
 static bool may_format(struct server *s)
 {
     return !list_empty(&s->waiting) && !s->conn.blocked &&
-           !s->dialect.in_transaction;
+           !s->dialect.in_transaction && s->replicas.under_way == 0;
 }
 
 void server_mark(struct server *s, int64_t age_ms, uint64_t now)
@@ -167,7 +169,7 @@ void server_mark(struct server *s, int64_t age_ms, uint64_t now)
             (struct slot){SLOT_MARKER, NULL, now, buf_len(&c->out) - before});
 }
 
-void requests_format(struct server *s, uint64_t now)
+static void format_waiting(struct server *s, uint64_t now)
 {
     bool guards = s->who.age && may_format(s);
     bool asked =
@@ -197,6 +199,14 @@ void requests_format(struct server *s, uint64_t now)
     }
 }
 
+void requests_format(struct server *s, uint64_t now)
+{
+    format_waiting(s, now);
+    if (s->replicas.due && !s->dialect.in_transaction &&
+        !replicas_ask(&s->replicas, &s->conn, now))
+        s->ended = FAULT_SYSTEM;
+}
+
 /* After an input to its cleanup: frees the cleaner or puts it into the list of
  * those that are due, where it may already be. */
 static void sort_cleaner(struct server *s, struct cleaner *k)
@@ -207,6 +217,19 @@ static void sort_cleaner(struct server *s, struct cleaner *k)
     } else if (k->cleanup.state == CLEANUP_DUE) {
         list_remove(&k->due);
         list_append(&s->due, &k->due);
+    }
+}
+
+/* Whether replicas have what the requests wrote that are held is not known.
+ * answered: nor will it be. */
+static void fail_held(struct server *s, enum fault fault, bool answered)
+{
+    struct list *node;
+    while ((node = list_pop(&s->replicas.held))) {
+        struct request *r = list_entry(node, struct request, node);
+        request_fail(s, r, fault, true);
+        r->cut = false; /* its answer has come */
+        r->granted = answered && r->exchange.outcome.kind == OUTCOME_GRANTED;
     }
 }
 
@@ -234,6 +257,8 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
             request_fail(s, r, fault, i < sent);
         }
     }
+    replicas_cut_off(&s->replicas);
+    fail_held(s, fault, false);
 }
 
 /* ------------------------------------------------------------------ replies */
@@ -267,6 +292,70 @@ static void give_up_request(struct server *s, struct request *r, uint64_t now)
         request_discard(s, now);
 }
 
+/* r has its outcome. */
+static void complete(
+    struct server *s, struct request *r, struct completion *c, uint64_t now)
+{
+    r->state = REQUEST_IDLE;
+    c->request = r;
+    c->outcome = r->exchange.outcome;
+    c->outcome.sent_at = r->sent_at;
+    c->outcome.connection = s->connections;
+    if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
+        c->outcome.owed = server_owes(r);
+    r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
+    if (r->stray_cleaner && verb_ends_use(r->exchange.verb))
+        request_released(s, r, now);
+    if (c->outcome.kind == OUTCOME_FAULT &&
+        fault_is_elsewhere(c->outcome.fault))
+        s->elsewhere = true;
+    r->cut = r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
+    if (r->cut) {
+        request_lost(s, r, facts_now(s), now);
+        end_out_of_step(s, c->outcome.text);
+    }
+    quote_outcome(s, &c->outcome);
+}
+
+bool requests_ready(struct server *s, struct completion *c, uint64_t now)
+{
+    struct list *node = list_pop(&s->replicas.ready);
+    if (node)
+        complete(s, list_entry(node, struct request, node), c, now);
+    return node;
+}
+
+static void hold(struct server *s, struct request *r)
+{
+    r->state = REQUEST_HELD;
+    list_append(&s->replicas.held, &r->node);
+}
+
+static void wait_answered(struct server *s, const struct reply *reply)
+{
+    struct copies copies;
+    struct list *node;
+    if (!replicas_answered(&s->replicas, reply, &copies)) {
+        bool refused = reply->kind == REPLY_ERROR;
+        enum fault fault =
+            refused ? classify_error(reply->bytes) : FAULT_NOT_REDIS;
+        text_clear(&s->why);
+        text_add(&s->why, s->replicas.aof ? "WAITAOF" : "WAIT");
+        text_add(&s->why,
+            refused ? " was refused: " : " was not answered with a number");
+        if (refused)
+            text_add_foreign(&s->why, text_without_echo(reply->bytes));
+        s->elsewhere = s->elsewhere || fault_is_elsewhere(fault);
+        fail_held(s, fault, true);
+        return;
+    }
+    while ((node = list_pop(&s->replicas.held))) {
+        struct request *r = list_entry(node, struct request, node);
+        r->exchange.outcome.copies = copies;
+        list_append(&s->replicas.ready, &r->node);
+    }
+}
+
 /* True when the reply completed r. */
 static bool replied(struct server *s, struct request *r,
     const struct reply *reply, struct completion *c, uint64_t now)
@@ -290,25 +379,12 @@ static bool replied(struct server *s, struct request *r,
         break;
     }
     end_stuck_transaction(s, &r->exchange);
-    r->state = REQUEST_IDLE;
-    c->request = r;
-    c->outcome = r->exchange.outcome;
-    c->outcome.sent_at = r->sent_at;
-    c->outcome.connection = s->connections;
-    if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
-        c->outcome.owed = server_owes(r);
-    r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
-    if (r->stray_cleaner && verb_ends_use(r->exchange.verb))
-        request_released(s, r, now);
-    if (c->outcome.kind == OUTCOME_FAULT &&
-        fault_is_elsewhere(c->outcome.fault))
-        s->elsewhere = true;
-    r->cut = r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
-    if (r->cut) {
-        request_lost(s, r, facts_now(s), now);
-        end_out_of_step(s, c->outcome.text);
+    if (s->replicas.asks &&
+        replicas_must_hold(r->exchange.verb, &r->exchange.outcome)) {
+        hold(s, r);
+        return false;
     }
-    quote_outcome(s, &c->outcome);
+    complete(s, r, c, now);
     return true;
 }
 
@@ -389,6 +465,9 @@ bool requests_reply(struct server *s, const struct slot *slot,
         take_sign_of_life(s, reply);
         return false;
     case SLOT_MARKER:
+        return false;
+    case SLOT_WAIT:
+        wait_answered(s, reply);
         return false;
     case SLOT_REQUEST:
         return replied(s, slot->owner, reply, c, now);

@@ -22,7 +22,12 @@ void request_submit(
 void requests_refuse(
     struct server *s, bool all, enum fault fault, const struct text *words);
 
-/* Formats the requests that wait, as far as the socket and the limits allow. */
+/* The next request that is complete, now that the WAIT behind it was answered;
+ * false: there is none. */
+bool requests_ready(struct server *s, struct completion *c, uint64_t now);
+
+/* Formats the requests that wait, as far as the socket and the limits allow,
+ * and the WAIT behind them. */
 void requests_format(struct server *s, uint64_t now);
 
 /* Remembers at the server, in the marker key, that it has been the primary of

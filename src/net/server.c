@@ -349,7 +349,8 @@ uint64_t server_deadline(struct server *s)
     if (s->state == SERVER_SHAKING || s->dialect.in_transaction ||
         s->conn.blocked || (s->elsewhere && s->conn.slots.count))
         at = NEVER; /* cleanups must wait until this has changed */
-    else if (!list_empty(&s->waiting) && !s->awaits_sign)
+    else if (!list_empty(&s->waiting) && !s->awaits_sign &&
+             s->replicas.under_way == 0)
         return 0;
     at = earlier(at, s->name_check.due);
     return earlier(at, stale_at(s));
@@ -395,6 +396,7 @@ static bool next_failed(struct server *s, struct completion *c)
     *c = (struct completion){r, {.kind = OUTCOME_FAULT,
                                     .fault = r->fault,
                                     .unsure = r->unsure,
+                                    .granted = r->granted,
                                     .sent_at = r->sent_at,
                                     .tried_at = r->sent_at ? 0 : s->tried_at,
                                     .left_ms = LEFT_UNKNOWN,
@@ -454,7 +456,8 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
     if (s->state == SERVER_DIALLING && now >= connect_deadline(s))
         dial_on(s, now);
     for (;;) {
-        if (next_failed(s, c))
+        if (next_failed(s, c) ||
+            (s->replicas.asks && requests_ready(s, c, now)))
             return true;
         if (!is_open(s))
             return false;

@@ -33,6 +33,11 @@ void server_init(
     s->dial.fd = -1;
     s->connect_by = NEVER;
     name_check_init(&s->name_check, 0);
+    replicas_init(&s->replicas);
+    s->replicas.wanted = (unsigned)set->wait_replicas;
+    s->replicas.aof = set->wait_aof != 0;
+    s->replicas.asks = s->replicas.wanted > 0 || s->replicas.aof;
+    s->replicas.ms = (uint32_t)set->wait_ms;
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->cleaners);
@@ -92,7 +97,7 @@ void request_fail(
     r->state = REQUEST_FAILED;
     r->fault = fault;
     r->unsure = r->cut = unsure;
-    r->expired = false;
+    r->expired = r->granted = false;
     list_append(&s->failed, &r->node);
 }
 

@@ -10,6 +10,7 @@
 #include "net/dial.h"
 #include "net/login.h"
 #include "net/name_check.h"
+#include "net/replicas.h"
 #include "wire/exchange.h"
 
 /* Stop sending when this many cancelled commands are unanswered and the oldest
@@ -32,12 +33,14 @@ struct request {
         REQUEST_IDLE,
         REQUEST_WAITING, /* queued, nothing of it is formatted */
         REQUEST_SENT,
+        REQUEST_HELD,  /* answered, but for the WAIT behind it; replicas.h */
         REQUEST_FAILED /* in the failed list; see fault and unsure */
     } state : 8;
     enum fault fault : 8;
     uint8_t index; /* among the driver's requests */
     bool unsure : 1;
     bool cut : 1;      /* unsure, for its answer was lost: it may still come */
+    bool granted : 1;  /* failed: but it was granted; outcome.granted */
     bool expired : 1;  /* failed, because the lease ended before it was sent */
     bool prepared : 1; /* it has needed a spare */
     /* The server's given_up, before the first token of its call was sent. */
@@ -99,6 +102,7 @@ struct server {
     struct age_terms age;
     /* Likewise, and not for a unix socket. */
     struct name_check name_check;
+    struct replicas replicas;
     uint64_t looked_at;   /* last check of a silent connection */
     unsigned connections; /* how many have been opened */
     uint64_t cleaned;     /* tokens that a cleanup has removed */

@@ -24,6 +24,10 @@ static const struct rule rules[] = {
     {FAULT_CLUSTER, false, "SELECT is not allowed in cluster mode"},
     {FAULT_NOT_PRIMARY, true, "REDIRECT"},
     {FAULT_NOT_PRIMARY, false, "link with MASTER is down"},
+    /* WAIT, when the server becomes a replica, and on one. */
+    {FAULT_NOT_PRIMARY, true, "UNBLOCKED"},
+    {FAULT_NOT_PRIMARY, false, "WAIT cannot be used with replica"},
+    {FAULT_NOT_PRIMARY, false, "WAITAOF cannot be used with replica"},
     {FAULT_RETRY, true, "LOADING"},
     {FAULT_RETRY, true, "BUSY"},
     {FAULT_RETRY, true, "TRYAGAIN"},
@@ -57,6 +61,7 @@ static const struct rule rules[] = {
     {FAULT_UNSUPPORTED, false, "syntax error"},
     {FAULT_UNSUPPORTED, false, "Syntax error"},
     {FAULT_UNSUPPORTED, false, "Function not found"},
+    {FAULT_UNSUPPORTED, false, "WAITAOF cannot be used when numlocal is set"},
     {FAULT_UNSUPPORTED, false, "Could not find scripting engine"},
     {FAULT_UNSUPPORTED, false, "Unknown Redis command called from"},
     {FAULT_UNSUPPORTED, false, "Unknown command called from"},

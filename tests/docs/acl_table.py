@@ -23,6 +23,7 @@ LINES = (
      ("run", "acquire", "renew", "release"), (), False),
     ("`run --every`, in addition", (), ("every",), True),
     ("`guard_failover=on`, in addition", (), ("failover",), True),
+    ("`wait_replicas=N`, in addition", (), ("replicas",), True),
     ("`once`", ("once",), (), False),
     ("A user who only looks: `status`, `list`, `wait`",
      ("status", "list", "wait"), (), False),

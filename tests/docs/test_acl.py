@@ -128,6 +128,16 @@ def check_failover(room, part, *options):
     room.refused_nothing("guard_failover")
 
 
+def check_replicas(room, part, *options):
+    """No replica is there."""
+    room.make_user(room.rules(part, "A user who locks") +
+                   room.rules(part, "`wait_replicas=N`"), *options)
+    url = room.environment()["NXLOCK_URL"] + "?wait_replicas=1&wait_ms=50"
+    room.as_user(69, "wait_replicas: no replica has it", "run", "-n", NAME,
+                 "-u", url, "--", "true")
+    room.refused_nothing("wait_replicas")
+
+
 def check_once(room, part, *options):
     room.make_user(room.rules(part, "`once`"), *options)
     room.as_user(0, "once", "once", NAME, "-q", "--", "true")
@@ -290,6 +300,7 @@ def main():
                                               ("--prefix", "app:"))):
             check_holders(room, part, *options)
             check_failover(room, part, *options)
+            check_replicas(room, part, *options)
             check_once(room, part, *options)
             check_observers(room, part, *options)
             check_unlock(room, part, *options)

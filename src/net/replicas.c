@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When WAIT is sent, for how long it waits, and what it says.
+ *
+ * Invariant: behind each command that needs_copies there is a WAIT on the same
+ * connection before anything else is formatted but the next step of a request.
+ */
+#include "net/replicas.h"
+
+#include <stdio.h>
+
+#include "base/deadline.h"
+#include "wire/command.h"
+
+/* While WAIT blocks the connection, no other lock can be renewed over it, and
+ * no waiter keep its place: so it takes a small part of the shortest ttl. */
+#define WAITS_PER_TTL 20
+#define WAIT_MIN_MS 50
+#define WAIT_MAX_MS 500
+
+void replicas_init(struct replicas *r)
+{
+    *r = (struct replicas){.due = false};
+    list_init(&r->held);
+    list_init(&r->ready);
+}
+
+void replicas_note(struct replicas *r, const struct verb *verb, uint64_t now)
+{
+    r->due = r->due || verb_traits[verb->kind].needs_copies;
+    if (verb->ttl_ms == 0 ||
+        (verb->ttl_ms > r->shortest_ms && now < r->shortest_until))
+        return;
+    r->shortest_ms = verb->ttl_ms;
+    r->shortest_until = deadline_after_ms(now, verb->ttl_ms);
+}
+
+static uint32_t patience_ms(const struct replicas *r)
+{
+    uint64_t share = r->shortest_ms / WAITS_PER_TTL;
+    if (r->ms)
+        return r->ms;
+    return (uint32_t)earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
+}
+
+bool replicas_ask(struct replicas *r, struct conn *c, uint64_t now)
+{
+    char count[12], ms[12];
+    r->asked_ms = patience_ms(r);
+    snprintf(count, sizeof(count), "%u", r->wanted);
+    snprintf(ms, sizeof(ms), "%u", (unsigned)r->asked_ms);
+    const struct slice wait[] = {
+        slice_of("WAIT"), slice_of(count), slice_of(ms)};
+    const struct slice waitaof[] = {
+        slice_of("WAITAOF"), slice_of("1"), slice_of(count), slice_of(ms)};
+    size_t before = buf_len(&c->out);
+    if (!slots_reserve(&c->slots, 1) ||
+        !command_append(&c->out, r->aof ? 4 : 3, r->aof ? waitaof : wait))
+        return false;
+    slots_push(&c->slots,
+        (struct slot){SLOT_WAIT, NULL, now, buf_len(&c->out) - before});
+    r->due = false;
+    r->under_way++;
+    return true;
+}
+
+bool replicas_answered(
+    struct replicas *r, const struct reply *reply, struct copies *copies)
+{
+    const struct reply *replicas = reply;
+    bool synced = false;
+    r->under_way--;
+    if (r->aof) {
+        if (reply->kind != REPLY_ARRAY || reply->count != 2 ||
+            reply->items[0].kind != REPLY_INTEGER)
+            return false;
+        synced = reply->items[0].integer >= 1;
+        replicas = &reply->items[1];
+    }
+    if (replicas->kind != REPLY_INTEGER || replicas->integer < 0 ||
+        replicas->integer > UINT16_MAX)
+        return false;
+    *copies = (struct copies){.known = true,
+        .synced = synced,
+        .replicas = (uint16_t)replicas->integer};
+    return true;
+}
+
+void replicas_cut_off(struct replicas *r)
+{
+    r->due = false;
+    r->under_way = 0;
+}

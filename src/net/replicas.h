@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait_replicas and wait_aof: a write counts only when the server says how many
+ * replicas have it. After the writes that leave together one WAIT or WAITAOF is
+ * sent, behind them on the same connection, and nothing more until it is
+ * answered, because it blocks the connection. A request whose write was
+ * answered is kept until then, and completes with the numbers in
+ * outcome.copies; core/weigh.h decides whether they are enough.
+ *
+ * Only WAIT behind the write proves something: on another connection, or behind
+ * an EVALSHA that was answered NOSCRIPT, the server counts replicas that have
+ * nothing of it.
+ */
+#ifndef NXLOCK_NET_REPLICAS_H
+#define NXLOCK_NET_REPLICAS_H
+
+#include "base/list.h"
+#include "model/verb.h"
+#include "net/conn.h"
+
+struct replicas {
+    unsigned wanted; /* replicas that WAIT waits for */
+    bool aof;        /* WAITAOF: and for the server's own append-only file */
+    bool asks;       /* one of both is set */
+    uint32_t ms;     /* for so long; 0: by the ttls in use */
+
+    /* Of the present connection. */
+    bool due;           /* a write was formatted that no WAIT is behind yet */
+    unsigned under_way; /* how many WAITs are not answered */
+    uint32_t asked_ms;  /* for how long the last one waits */
+    struct list held;   /* requests that are answered, but for the WAIT */
+    struct list ready;  /* requests that are complete */
+    /* The shortest ttl in use, until it has passed without being used again. */
+    uint32_t shortest_ms;
+    uint64_t shortest_until;
+};
+
+void replicas_init(struct replicas *r);
+
+/* A command of verb has been formatted. */
+void replicas_note(struct replicas *r, const struct verb *verb, uint64_t now);
+
+/* Appends the WAIT that is due; not inside a transaction. False: no memory. */
+bool replicas_ask(struct replicas *r, struct conn *c, uint64_t now);
+
+/* Has the outcome of verb to be kept until the WAIT behind it is answered? */
+static inline bool replicas_must_hold(
+    const struct verb *verb, const struct outcome *outcome)
+{
+    return verb_traits[verb->kind].needs_copies && outcome_wrote(outcome);
+}
+
+/* Takes the answer to a WAIT. False: it is an error, or none of WAIT's. */
+bool replicas_answered(
+    struct replicas *r, const struct reply *reply, struct copies *copies);
+
+/* The connection has ended. */
+void replicas_cut_off(struct replicas *r);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait_replicas on a real primary with one replica, which follows, is stopped,
+ * or is gone: what counts, what is undone, and what is said.
+ */
+#include "support/test.h"
+
+#include "live/loop_rig.h"
+#include "live/renew_rig.h"
+
+enum { TTL_MS = 5000, MANY = 64 };
+
+static struct redis replica;
+
+static bool follows(void)
+{
+    redisReply *info = redis_command(&replica, "INFO", "replication", NULL);
+    bool up = strstr(info->str, "master_link_status:up") != NULL;
+    freeReplyObject(info);
+    return up && server_number(&server, "replication", "connected_slaves") == 1;
+}
+
+static int start(void **state)
+{
+    char port[8];
+    if (redis_start(&server, "--repl-diskless-sync-delay", "0",
+            "--repl-timeout", "60", NULL) != 0)
+        return -1;
+    snprintf(port, sizeof(port), "%u", (unsigned)server.plain_port);
+    if (redis_start(&replica, "--replicaof", "127.0.0.1", port, NULL) != 0)
+        return -1;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    redis_thaw(&replica);
+    redis_stop(&replica);
+    return live_stop(state);
+}
+
+static int set_up(void **state)
+{
+    redis_thaw(&replica);
+    assert_eventually(follows());
+    redis_run(&server, "SET", "warm", "", NULL);
+    assert_eventually(redis_run(&server, "WAIT", "1", "100", NULL) == 1);
+    redis_run(&server, "SCRIPT", "FLUSH", NULL);
+    return live_clean(state);
+}
+
+static nxl_client *waiting_client(const char *more)
+{
+    char url[256];
+    snprintf(url, sizeof(url), "%s?wait_replicas=1%s", server.unix_url, more);
+    return client_at(url);
+}
+
+/* ------------------------------------------------------------- what counts */
+
+/* Longer than a busy machine needs. */
+#define PATIENT "&wait_ms=5000&timeout_ms=10000"
+
+static void each_write_waits_once(void **state)
+{
+    nxl_client *client = waiting_client(PATIENT);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    long waits = redis_calls(&server, "wait");
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_int_equal(redis_calls(&server, "wait"), waits + 1);
+    assert_true(redis_exists(&replica, "k"));
+    assert_result(nxl_lock_extend(lock, 2 * TTL_MS), NXL_OK, lock);
+    assert_int_equal(redis_calls(&server, "wait"), waits + 2);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_int_equal(redis_calls(&server, "wait"), waits + 2);
+    end(lock, client);
+}
+
+static void those_that_leave_together_wait_together(void **state)
+{
+    nxl_client *client = waiting_client(PATIENT);
+    nxl_lock *locks[MANY];
+    loop_reset(false);
+    for (int i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "k%d", i);
+        locks[i] = new_lock(client, name, TTL_MS);
+    }
+    assert_int_equal(nxl_lock_acquire_start(locks[0], 0), NXL_PENDING);
+    assert_event(client, locks[0], NXL_OP_ACQUIRE, NXL_OK);
+    assert_int_equal(nxl_lock_release_start(locks[0]), NXL_PENDING);
+    assert_event(client, locks[0], NXL_OP_RELEASE, NXL_OK);
+    loop_reset(false);
+    long waits = redis_calls(&server, "wait");
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(nxl_lock_acquire_start(locks[i], 0), NXL_PENDING);
+    loop_until(client, MANY);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(loop.event[i].result, NXL_OK);
+    assert_int_equal(redis_calls(&server, "wait"), waits + 1);
+    for (int i = 0; i < MANY; i++)
+        nxl_lock_free(locks[i]);
+    nxl_client_free(client);
+}
+
+/* ---------------------------------------------------------- no replica has it
+ */
+
+static void an_acquire_is_undone(void **state)
+{
+    nxl_client *client = waiting_client("");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_freeze(&replica);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(
+        nxl_lock_errmsg(lock), "0 of 1 replica had it within 250ms");
+    assert_false(nxl_lock_held(lock));
+    assert_eventually(!redis_exists(&server, "k"));
+    end(lock, client);
+}
+
+static void a_wait_goes_on_until_one_has_it(void **state)
+{
+    static struct waiter waiter;
+    nxl_client *client = waiting_client("&wait_ms=60");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_freeze(&replica);
+    long waits = redis_calls(&server, "wait");
+    waiter_start(&waiter, lock, 30000);
+    assert_eventually(redis_calls(&server, "wait") > waits + 2);
+    redis_thaw(&replica);
+    assert_result(waiter_join(&waiter), NXL_OK, lock);
+    assert_true(redis_exists(&replica, "k"));
+    end(lock, client);
+}
+
+static void an_extension_leaves_the_deadline(void **state)
+{
+    nxl_client *client = waiting_client("&wait_ms=60");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
+    uint64_t deadline = nxl_lock_deadline(lock);
+    redis_freeze(&replica);
+    assert_result(nxl_lock_extend(lock, 4 * TTL_MS), NXL_UNKNOWN, lock);
+    assert_contains(nxl_lock_errmsg(lock), "0 of 1 replica had it within 60ms");
+    assert_int_equal(nxl_lock_deadline(lock), deadline);
+    assert_true(nxl_lock_held(lock));
+    redis_thaw(&replica);
+    while (nxl_lock_extend(lock, 4 * TTL_MS) == NXL_UNKNOWN)
+        continue; /* until the replica has caught up */
+    assert_true(nxl_lock_held(lock));
+    assert_true(nxl_lock_deadline(lock) > deadline);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+/* The server counts replicas that have nothing of it, if the connection has
+ * written nothing: behind NOSCRIPT, and behind an extension that would leave a
+ * longer lease alone. */
+static void a_fresh_connection_lies_to_nobody(void **state)
+{
+    nxl_client *client = waiting_client("&wait_ms=60");
+    nxl_lock *lock = new_lock(client, "k", 4 * TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
+    uint64_t deadline = nxl_lock_deadline(lock);
+    for (int longer = 0; longer < 2; longer++) {
+        redis_run(&server, "SCRIPT", "FLUSH", NULL);
+        redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+        redis_freeze(&replica);
+        int64_t ttl_ms = longer ? 6 * TTL_MS : 2 * TTL_MS;
+        assert_result(nxl_lock_extend(lock, ttl_ms), NXL_UNKNOWN, lock);
+        assert_int_equal(nxl_lock_deadline(lock), deadline);
+        redis_thaw(&replica);
+    }
+    end(lock, client);
+}
+
+static void no_replica_is_there(void **state)
+{
+    nxl_client *client = waiting_client("&wait_ms=60");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_run(&replica, "REPLICAOF", "127.0.0.1", "1", NULL);
+    assert_eventually(
+        server_number(&server, "replication", "connected_slaves") == 0);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_eventually(!redis_exists(&server, "k"));
+    char port[8];
+    snprintf(port, sizeof(port), "%u", (unsigned)server.plain_port);
+    redis_run(&replica, "REPLICAOF", "127.0.0.1", port, NULL);
+    end(lock, client);
+}
+
+/* ------------------------------------------------- the connection, while WAIT
+ */
+
+static bool blocked(void)
+{
+    return server_number(&server, "clients", "blocked_clients") > 0;
+}
+
+static void cut_off_while_it_waits(void **state)
+{
+    static struct waiter waiter;
+    nxl_client *client = waiting_client("&wait_ms=2000&timeout_ms=4000");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_freeze(&replica);
+    waiter_start(&waiter, lock, 0);
+    assert_eventually(blocked());
+    redis_run(
+        &server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+    assert_result(waiter_join(&waiter), NXL_UNKNOWN, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_eventually(!redis_exists(&server, "k"));
+    end(lock, client);
+}
+
+static void demoted_while_it_waits(void **state)
+{
+    static struct waiter waiter;
+    nxl_client *client = waiting_client("&wait_ms=2000&timeout_ms=4000");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_freeze(&replica);
+    waiter_start(&waiter, lock, 0);
+    assert_eventually(blocked());
+    redis_run(&server, "REPLICAOF", "127.0.0.1", "1", NULL);
+    assert_true(waiter_join(&waiter) != NXL_OK);
+    assert_contains(nxl_lock_errmsg(lock), "UNBLOCKED");
+    assert_false(nxl_lock_held(lock));
+    redis_run(&server, "REPLICAOF", "NO", "ONE", NULL);
+    end(lock, client);
+}
+
+static void cancelled_while_it_waits(void **state)
+{
+    nxl_client *client = waiting_client("&wait_ms=2000&timeout_ms=4000");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    loop_reset(false);
+    redis_freeze(&replica);
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    loop_until_true(client, redis_exists(&server, "k"));
+    assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_CANCELLED);
+    loop_until_true(client, !redis_exists(&server, "k"));
+    end(lock, client);
+}
+
+/* ----------------------------------------------------------- beside others */
+
+/* Of a waiter and a holder with short leases on the same connection, while no
+ * replica answers. */
+static void others_keep_place_and_lease(void **state)
+{
+    static struct waiter waiter;
+    nxl_client *client = waiting_client("");
+    nxl_client *plain = client_at(server.unix_url);
+    nxl_lock *held = new_lock(plain, "w", 30000);
+    nxl_lock *waits = lock_with(client, "w", .ttl_ms = 1000);
+    nxl_lock *lock = new_lock(client, "k", 30000);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    waiter_start(&waiter, waits, 60000);
+    assert_eventually(redis_exists(&server, "{w}:nxl-l"));
+    redis_freeze(&replica);
+    for (int i = 0; i < 10; i++) {
+        assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+        assert_contains(nxl_lock_errmsg(lock), "within 50ms");
+        assert_true(redis_exists(&server, "{w}:nxl-l"));
+    }
+    redis_thaw(&replica);
+    assert_result(nxl_lock_release(held), NXL_OK, held);
+    assert_result(waiter_join(&waiter), NXL_OK, waits);
+    nxl_lock_free(lock);
+    end(held, plain);
+    end(waits, client);
+}
+
+/* What a release hands over is confirmed by a write of the waiter's own. */
+static void a_lock_that_is_handed_over_is_confirmed(void **state)
+{
+    static struct waiter waiter;
+    nxl_client *client = waiting_client("&wait_ms=60");
+    nxl_client *plain = client_at(server.unix_url);
+    nxl_lock *held = new_lock(plain, "k", 30000);
+    nxl_lock *waits = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    waiter_start(&waiter, waits, 30000);
+    assert_eventually(redis_exists(&server, "{k}:nxl-l"));
+    redis_freeze(&replica);
+    long count = redis_calls(&server, "wait");
+    assert_result(nxl_lock_release(held), NXL_OK, held);
+    assert_eventually(redis_calls(&server, "wait") > count + 1);
+    assert_false(nxl_lock_held(waits));
+    redis_thaw(&replica);
+    assert_result(waiter_join(&waiter), NXL_OK, waits);
+    assert_true(redis_exists(&replica, "k"));
+    end(held, plain);
+    end(waits, client);
+}
+
+static void a_renewed_lock_stays(void **state)
+{
+    nxl_client *client = waiting_client("");
+    nxl_lock *held = lock_with(client, "r", .ttl_ms = 900, .renew = 1);
+    nxl_lock *lock = new_lock(client, "k", 30000);
+    assert_result(nxl_lock_acquire(held, 20000), NXL_OK, held);
+    uint64_t renewals = stats_of(client).renewals + 2;
+    assert_eventually(stats_of(client).renewals >= renewals);
+    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
+    redis_freeze(&replica);
+    /* Renewed at the server, but not as far as the client relies on it. */
+    assert_eventually(nxl_lock_loss(held, NULL, 0) != NXL_LOSS_NONE);
+    redis_thaw(&replica);
+    nxl_lock_free(lock);
+    end(held, client);
+}
+
+/* --------------------------------------------------------------- what is said
+ */
+
+static void the_user_may_not_wait(void **state)
+{
+    redis_needs_acl(&server);
+    redis_run(&server, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*",
+        "+@all", "-wait", NULL);
+    nxl_client *client = waiting_client("&user=app&password=secret");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "WAIT was refused: NOPERM");
+    assert_eventually(!redis_exists(&server, "k"));
+    end(lock, client);
+}
+
+/* Before Redis 7.2, or because its append-only file is off. */
+static void waitaof_is_refused_where_it_is_unknown(void **state)
+{
+    nxl_client *client = waiting_client("&wait_aof=1");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNSUPPORTED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "WAITAOF was refused: ERR ");
+    assert_eventually(!redis_exists(&server, "k"));
+    end(lock, client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(each_write_waits_once, set_up),
+        cmocka_unit_test_setup(those_that_leave_together_wait_together, set_up),
+        cmocka_unit_test_setup(an_acquire_is_undone, set_up),
+        cmocka_unit_test_setup(a_wait_goes_on_until_one_has_it, set_up),
+        cmocka_unit_test_setup(an_extension_leaves_the_deadline, set_up),
+        cmocka_unit_test_setup(a_fresh_connection_lies_to_nobody, set_up),
+        cmocka_unit_test_setup(no_replica_is_there, set_up),
+        cmocka_unit_test_setup(cut_off_while_it_waits, set_up),
+        cmocka_unit_test_setup(demoted_while_it_waits, set_up),
+        cmocka_unit_test_setup(cancelled_while_it_waits, set_up),
+        cmocka_unit_test_setup(others_keep_place_and_lease, set_up),
+        cmocka_unit_test_setup(a_lock_that_is_handed_over_is_confirmed, set_up),
+        cmocka_unit_test_setup(a_renewed_lock_stays, set_up),
+        cmocka_unit_test_setup(the_user_may_not_wait, set_up),
+        cmocka_unit_test_setup(waitaof_is_refused_where_it_is_unknown, set_up),
+    };
+    return cmocka_run_group_tests_name("wait_replicas", tests, start, stop);
+}
