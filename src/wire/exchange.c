@@ -198,13 +198,15 @@ static void save_text(struct exchange *x)
     *text = len > 0 ? (struct slice){x->stored, len} : slice_of(words_lost);
 }
 
-/* Is the key denied, not the command? Then other permissions would not help. */
+/* Is the key denied, not the command? Then other permissions would not help. Of
+ * some texts only the beginning is kept, so only that is read. */
 static bool refuses_key(struct slice text)
 {
     static const char key[] = " key";
+    size_t len = text.len < EXCHANGE_TEXT ? text.len : EXCHANGE_TEXT;
 
     return slice_starts(text, "NOPERM ") &&
-           memmem(text.data, text.len, key, sizeof(key) - 1);
+           memmem(text.data, len, key, sizeof(key) - 1);
 }
 
 /* Report the refusal of the best strategy; those of the fallbacks would only

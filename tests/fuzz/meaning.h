@@ -229,11 +229,12 @@ static struct outcome executed(const struct model *m, const struct reply *reply)
 
 /* -------------------------------------------------------- what follows it */
 
-/* No other way would help then: it is told in place of an earlier refusal. */
+/* No other way would help then: it is told in place of an earlier refusal. Only
+ * the beginning of a text is looked at. */
 static bool denies_key(struct slice text)
 {
-    return slice_starts(text, "NOPERM ") &&
-           memmem(text.data, text.len, " key", 4);
+    size_t len = text.len < EXCHANGE_TEXT ? text.len : EXCHANGE_TEXT;
+    return slice_starts(text, "NOPERM ") && memmem(text.data, len, " key", 4);
 }
 
 /* True when the exchange is over; else it goes on in the next way. */
