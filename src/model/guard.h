@@ -34,7 +34,6 @@ enum guard {
     GUARD_HANDED_OVER,  /* only the former primary says that it handed over */
     GUARD_SAME_HISTORY, /* a sign of life is of the same primary */
     GUARD_ALIVE,        /* a silent connection is asked before it is trusted */
-    GUARD_HEARD,        /* a sign of life is asked for after an answer */
     GUARD_REPLICAS,     /* a primary that lost a replica is looked for anew */
     GUARD_UNFIT,        /* a server that others overwrite grants no lock */
     GUARD_ADOPT,        /* a restarted server does not count for an adoption */
