@@ -297,6 +297,8 @@ void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
     if (!l->in_flight)
         return;
     l->in_flight = false;
+    if (o->kind != OUTCOME_BUSY)
+        l->hinted = false;
     switch (o->kind) {
     case OUTCOME_GRANTED:
         take_grant(l, o->sent_at);
@@ -440,7 +442,7 @@ static void give_up_request(struct line *l)
         give_up_token(l);
         join_at(l, retry_delay(l));
     } else {
-        l->in_flight = false;
+        l->in_flight = l->hinted = false;
         l->abandon_due = true;
         l->due_at = retry_delay(l);
     }

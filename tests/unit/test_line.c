@@ -393,6 +393,27 @@ static void delays_after_faults_grow(void **state)
     assert_between(line_wake(&line) - now, 5 * MS, 10 * MS);
 }
 
+/* A hint that comes while a STAY is under way makes its answer that of the
+ * first in line. If that STAY fails, the next answer says who is the first. */
+static void a_hint_is_about_the_request_under_way(void **state)
+{
+    static const char *const fails[] = {"z", "u", "silence"};
+    (void)state;
+    start(true, NEVER, NEVER);
+    line_play("w wake");
+    line_told_first(&line, now);
+    line_step("w");
+    assert_int_equal(line.ahead, 0);
+    for (size_t i = 0; i < sizeof(fails) / sizeof(*fails); i++) {
+        start(true, NEVER, NEVER);
+        line_play("w wake");
+        line_told_first(&line, now);
+        line_step(fails[i]);
+        line_play("wake w");
+        assert_int_equal(line.ahead, 1);
+    }
+}
+
 static void patience_ends_with_the_call(void **state)
 {
     (void)state;
@@ -452,6 +473,7 @@ int main(void)
         cmocka_unit_test_setup(lease_and_window, set_up),
         cmocka_unit_test_setup(when_it_shows_that_it_waits, set_up),
         cmocka_unit_test_setup(delays_after_faults_grow, set_up),
+        cmocka_unit_test_setup(a_hint_is_about_the_request_under_way, set_up),
         cmocka_unit_test_setup(patience_ends_with_the_call, set_up),
         cmocka_unit_test_setup(a_key_without_an_end_is_looked_into, set_up),
     };
