@@ -124,12 +124,10 @@ static void note_failover(struct node *n, uint64_t now)
     trace_failover(n, now);
 }
 
-bool voters_judge(struct node *n, uint64_t now)
+bool voters_judge_new(struct node *n, uint64_t now)
 {
     struct voter *v = &n->voter;
     const struct server *s = &n->server;
-    if (s->state != SERVER_UP || v->judged == s->connections)
-        return false;
     struct server_info info = {
         .run_id = s->facts.run_id,
         .role = s->facts.role,
@@ -190,10 +188,12 @@ bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     return false;
 }
 
-static struct copies_terms copies_terms(const struct server *s)
+static bool copies_suffice(const struct server *s, enum verb_kind verb,
+    const struct outcome *outcome, struct outcome *other)
 {
-    return (struct copies_terms){
+    const struct copies_terms terms = {
         .replicas = s->replicas.wanted, .synced = s->replicas.aof};
+    return weigh_copies(&terms, verb, outcome, other);
 }
 
 /* "0 of 1 replicas had it within 50ms" */
@@ -217,8 +217,7 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     struct text *words)
 {
     const struct server *s = &n->server;
-    const struct copies_terms terms = copies_terms(s);
-    if (s->replicas.asks && !weigh_copies(&terms, verb, outcome, other)) {
+    if (s->replicas.asks && !copies_suffice(s, verb, outcome, other)) {
         explain_copies(s, &outcome->copies, other, words);
         return other;
     }

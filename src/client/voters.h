@@ -11,10 +11,18 @@
 /* What is demanded of a server. */
 struct eligibility_terms voters_terms(const struct node *n);
 
-/* Call it after replies were read. Judges a server whose handshake has just
- * ended; if it has no vote, the acquires that wait for it fail. True: there may
- * be such acquires, and server_next() returns them. */
-bool voters_judge(struct node *n, uint64_t now);
+/* Judges a server whose handshake has just ended. */
+bool voters_judge_new(struct node *n, uint64_t now);
+
+/* Call it after replies were read. If a server has no vote that was judged now,
+ * the acquires that wait for it fail. True: there may be such acquires, and
+ * server_next() returns them. */
+static inline bool voters_judge(struct node *n, uint64_t now)
+{
+    const struct server *s = &n->server;
+    return s->state == SERVER_UP && n->voter.judged != s->connections &&
+           voters_judge_new(n, now);
+}
 
 /* As weigh_may_send(): may verb be sent there? False: *refusal says why not;
  * its text lives in *words. */
