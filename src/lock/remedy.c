@@ -36,7 +36,7 @@ static const char *const remedies[] = {
     [FAULT_UNSUPPORTED] =
         "the server does not know this command or option, or it was "
         "renamed or disabled; locks need WATCH (Redis 2.2) or "
-        "scripts (2.6), fencing tokens scripts, wait_aof Redis 7.2 and its AOF",
+        "scripts (2.6), and fencing tokens need scripts",
     [FAULT_NOT_REDIS] =
         "check that this is the port of a Redis or Valkey server; a "
         "TLS port needs rediss://",

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 import metrics_file
 from rig import Server, Tap, await_, clean_environment, free_port, nx
 
-GUARD = "max_ttl_ms=900&guard_failover=on"
+GUARD = "max_ttl_ms=900&guard_failover=on&wait_replicas=0"
 LEASE = ("--ttl", "800ms", "--grace", "100ms")
 GUARD_S = 2
 RUN = "nxlock_last_run_"

@@ -313,6 +313,39 @@ static void a_renewed_lock_stays(void **state)
     end(held, client);
 }
 
+/* ----------------------------------------------------------------- records */
+
+static void a_record_needs_a_decision(void **state)
+{
+    nxl_client *client = client_at("redis://127.0.0.1:1/?guard_failover=on");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_once_begin(lock, NULL, 0), NXL_E_UNSUPPORTED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "write wait_replicas=1");
+    assert_contains(nxl_lock_errmsg(lock), "wait_replicas=0 (HARM: ");
+    end(lock, client);
+}
+
+static void what_is_told_is_said_again_until_a_replica_has_it(void **state)
+{
+    nxl_client *client = waiting_client("&wait_ms=60");
+    nxl_lock *lock = new_lock(client, "k", 4 * TTL_MS);
+    assert_result(nxl_once_begin(lock, NULL, 20000), NXL_OK, lock);
+    redis_freeze(&replica);
+    for (int i = 0; i < 3; i++) {
+        int result = nxl_once_tell(lock, NXL_ONCE_DONE, 0, "x", 1);
+        assert_result(result, NXL_UNKNOWN, lock);
+        assert_contains(nxl_lock_errmsg(lock), "0 of 1 replica had it");
+        if (i == 1) /* a connection that has written nothing yet */
+            redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    }
+    redis_thaw(&replica);
+    int64_t end_ms = test_now_ms() + 30000;
+    while (nxl_once_tell(lock, NXL_ONCE_DONE, 0, "x", 1) != NXL_OK)
+        assert_true(test_now_ms() < end_ms);
+    assert_true(redis_exists(&replica, "{k}:once"));
+    end(lock, client);
+}
+
 /* --------------------------------------------------------------- what is said
  */
 
@@ -356,6 +389,9 @@ int main(void)
         cmocka_unit_test_setup(others_keep_place_and_lease, set_up),
         cmocka_unit_test_setup(a_lock_that_is_handed_over_is_confirmed, set_up),
         cmocka_unit_test_setup(a_renewed_lock_stays, set_up),
+        cmocka_unit_test_setup(a_record_needs_a_decision, set_up),
+        cmocka_unit_test_setup(
+            what_is_told_is_said_again_until_a_replica_has_it, set_up),
         cmocka_unit_test_setup(the_user_may_not_wait, set_up),
         cmocka_unit_test_setup(waitaof_is_refused_where_it_is_unknown, set_up),
     };
