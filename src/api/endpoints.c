@@ -257,6 +257,9 @@ static int decide_guards(struct endpoints *e, struct text *error)
     return NXL_OK;
 }
 
+/* A grant counts only within a second of a sign of life (core/lineage.h). */
+#define GUARDED_WAIT_MS 500
+
 /* A server that does not answer for longer counts as one that hangs. */
 static int check_wait(struct endpoints *e, struct text *error)
 {
@@ -265,6 +268,14 @@ static int check_wait(struct endpoints *e, struct text *error)
     e->copies_decided = set->wait_replicas > 0;
     for (unsigned i = 0; i < e->count; i++)
         e->copies_decided = e->copies_decided || gives(&e->at[i], row);
+    if (e->guards_failover && set->wait_ms > GUARDED_WAIT_MS) {
+        text_set(error, "wait_ms is ");
+        text_add_duration(error, set->wait_ms, false);
+        text_add(error,
+            ", longer than guard_failover=on allows (500ms): what is "
+            "answered later than a second does not count");
+        return NXL_E_URL;
+    }
     if (set->wait_ms <= set->timeout_ms)
         return NXL_OK;
     text_set(error, "wait_ms is ");

@@ -201,6 +201,12 @@ static void explain_copies(const struct server *s, const struct copies *copies,
     struct outcome *refusal, struct text *words)
 {
     text_clear(words);
+    if (!copies->known) {
+        text_set(words, "nothing was written, because the lease is longer: how "
+                        "many replicas have it is not known");
+        refusal->text = (struct slice){words->data, words->len};
+        return;
+    }
     if (s->replicas.aof && !copies->synced)
         text_add(words, "its append-only file did not have it");
     else

@@ -64,9 +64,7 @@ static void begin_round(struct acquire *a)
 {
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
-    /* The undo may not have been carried out when the next round asks. */
-    a->doubt = in_doubt(a) || a->undone;
-    a->undone = false;
+    a->doubt = in_doubt(a);
     for (unsigned i = 0; i < a->terms.servers; i++)
         a->terms.ballots[i] = (struct ballot){.part = PART_TO_SEND};
     a->phase = PHASE_ROUND;
@@ -81,7 +79,9 @@ static void begin_round(struct acquire *a)
     a->expired = a->token_is_held = a->token_spoilt = false;
     a->round_busy_until = NEVER;
     a->may_line_up = false;
-    a->doubted = a->doubt || (a->terms.servers > 1 && a->rounds > 1);
+    /* What undoes a grant may not have been carried out yet. */
+    a->doubted =
+        a->doubt || a->undone || (a->terms.servers > 1 && a->rounds > 1);
     a->want_left = a->rounds > 1 || (a->terms.wait_until > a->round_started &&
                                         a->backoff.first_ns > SHORT_DELAY);
     plan_connecting(a);
@@ -259,7 +259,8 @@ static void record_acquire_fault(
         a->permanent++;
 }
 
-/* The server has granted it, and that does not count. */
+/* The server has granted it, and that does not count. What deletes the key may
+ * be late, so the next round has another token. */
 static void record_void_grant(
     struct acquire *a, unsigned server, enum fault fault)
 {
@@ -268,6 +269,7 @@ static void record_void_grant(
     b->part = PART_TO_UNDO;
     b->next_part = PART_FAULT;
     a->undone = true;
+    a->token_spoilt = guarded(GUARD_FRESH_TOKEN);
 }
 
 static void record_busy(

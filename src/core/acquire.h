@@ -59,8 +59,8 @@ struct acquire {
                             * is gone (see acquire_again) */
     bool was_busy : 1;     /* this round was lost to another holder */
     bool doubt : 1; /* the token of an earlier round may still be at a quorum */
-    bool undone : 1;         /* a server's grant in this round did not count */
-    bool line_fails : 1;     /* the line could not be used */
+    bool undone : 1;     /* a server's grant has not counted, now or before */
+    bool line_fails : 1; /* the line could not be used */
     bool token_is_held : 1;  /* the line has granted the lock to the token of
                               * this round: see acquire_begin_work() */
     bool recorded : 1;       /* the server has a record of the work */

@@ -70,8 +70,9 @@ static enum cleanup_cause cause_of_release(const struct cancelled *r)
 static enum cleanup_cause cause_of(const struct cancelled *r)
 {
     switch (verb_traits[r->verb].residue) {
-    case RESIDUE_NONE:
-        break;
+    case RESIDUE_NONE: /* but the line may have granted the lock before */
+        return r->undo && r->holds && guarded(GUARD_HELD) ? CLEANUP_TOKEN
+                                                          : CLEANUP_NONE;
     case RESIDUE_LATE_KEY:
         return cause_of_acquire(r);
     case RESIDUE_TOKEN:

@@ -99,10 +99,10 @@ static void fence_again(struct vote *v, uint64_t now)
     acquire_again(&v->acquire, &v->fence, now);
 }
 
+/* It extends the lease that the line has granted. */
 static void copies_complete(const struct vote *v, struct verb *verb)
 {
-    (void)v;
-    (void)verb; /* it extends the lease that the line has granted */
+    verb->held = vote_token_is_held(v);
 }
 
 static const struct condition {
@@ -264,7 +264,6 @@ static const struct outcome *confirmed(
         other->kind = OUTCOME_GRANTED;
     else if (extended->kind == OUTCOME_NOT_MINE)
         other->kind = OUTCOME_BUSY;
-    other->granted = extended->fault == FAULT_COPIES;
     other->left_ms = LEFT_UNKNOWN;
     return other;
 }

@@ -49,7 +49,9 @@ struct verb {
     enum verb_kind kind;
     uint32_t ttl_ms; /* TELL: the key stays for so long; 0: it is deleted */
     bool want_left;  /* ACQUIRE: when busy, say how long the holder has left */
-    bool held;       /* BEGIN: the key may hold the token, by a wait in line */
+    /* BEGIN, EXTEND of an acquire: the key may hold the token, by a wait in
+     * line */
+    bool held;
     /* ACQUIRE, BEGIN, JOIN, STAY: the key may hold an earlier token of the same
      * call: say so (outcome.owed) */
     bool doubted;
@@ -166,8 +168,8 @@ struct outcome {
      * token was written even so, and must not be used again. NOT_MINE after
      * RELEASE: the token may be in line yet. */
     bool unsure;
-    /* FAULT of a grant: the server has granted it, and it does not count. So it
-     * has to be undone, but nothing is unknown. */
+    /* FAULT: the server has carried it out, which does not count. A grant has
+     * to be undone, but nothing about it is unknown. */
     bool granted;
     bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
     enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */

@@ -124,6 +124,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .needs_copies = true,
         .tells_left = true},
     [VERB_EXTEND] = {.cached = CACHED_EXTEND,
+        .undo = VERB_RELEASE,
         .needs_copies = true,
         .type_error_is_no = true},
     [VERB_RELEASE] = {.cached = CACHED_RELEASE,

@@ -40,7 +40,8 @@ static uint32_t patience_ms(const struct replicas *r)
     uint64_t share = r->shortest_ms / WAITS_PER_TTL;
     if (r->ms)
         return r->ms;
-    return (uint32_t)earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
+    share = earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
+    return (uint32_t)later(earlier(share, r->most_ms), 1);
 }
 
 bool replicas_ask(struct replicas *r, struct conn *c, uint64_t now)

@@ -19,10 +19,11 @@
 #include "net/conn.h"
 
 struct replicas {
-    unsigned wanted; /* replicas that WAIT waits for */
-    bool aof;        /* WAITAOF: and for the server's own append-only file */
-    bool asks;       /* one of both is set */
-    uint32_t ms;     /* for so long; 0: by the ttls in use */
+    unsigned wanted;  /* replicas that WAIT waits for */
+    bool aof;         /* WAITAOF: and for the server's own append-only file */
+    bool asks;        /* one of both is set */
+    uint32_t ms;      /* for so long; 0: by the ttls in use */
+    uint32_t most_ms; /* by these at most: the answer has to come in time */
 
     /* Of the present connection. */
     bool due;           /* a write was formatted that no WAIT is behind yet */

@@ -229,7 +229,7 @@ static void fail_held(struct server *s, enum fault fault, bool answered)
         struct request *r = list_entry(node, struct request, node);
         request_fail(s, r, fault, true);
         r->cut = false; /* its answer has come */
-        r->granted = answered && r->exchange.outcome.kind == OUTCOME_GRANTED;
+        r->granted = answered;
     }
 }
 
@@ -346,7 +346,9 @@ static void wait_answered(struct server *s, const struct reply *reply)
         if (refused)
             text_add_foreign(&s->why, text_without_echo(reply->bytes));
         s->elsewhere = s->elsewhere || fault_is_elsewhere(fault);
-        fail_held(s, fault, true);
+        fail_held(s, fault, refused);
+        if (!refused)
+            s->ended = FAULT_NOT_REDIS; /* what follows cannot be trusted */
         return;
     }
     while ((node = list_pop(&s->replicas.held))) {
@@ -354,6 +356,16 @@ static void wait_answered(struct server *s, const struct reply *reply)
         r->exchange.outcome.copies = copies;
         list_append(&s->replicas.ready, &r->node);
     }
+}
+
+/* Has it written, if it says yes? An extension leaves a longer lease alone
+ * without a script, and with one a lease that never ends: a WAIT behind that
+ * says nothing. */
+static bool wrote(const struct exchange *x)
+{
+    int64_t left_ms = x->outcome.left_ms;
+    return left_ms != LEFT_FOREVER &&
+           (exchange_compares(x) || left_ms <= (int64_t)x->verb->ttl_ms);
 }
 
 /* True when the reply completed r. */
@@ -379,7 +391,7 @@ static bool replied(struct server *s, struct request *r,
         break;
     }
     end_stuck_transaction(s, &r->exchange);
-    if (s->replicas.asks &&
+    if (s->replicas.asks && wrote(&r->exchange) &&
         replicas_must_hold(r->exchange.verb, &r->exchange.outcome)) {
         hold(s, r);
         return false;

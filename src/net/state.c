@@ -38,6 +38,7 @@ void server_init(
     s->replicas.aof = set->wait_aof != 0;
     s->replicas.asks = s->replicas.wanted > 0 || s->replicas.aof;
     s->replicas.ms = (uint32_t)set->wait_ms;
+    s->replicas.most_ms = (uint32_t)set->timeout_ms / 2;
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->cleaners);

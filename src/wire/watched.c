@@ -181,7 +181,7 @@ static void token_compare(struct exchange *x, const struct reply *reply)
         /* Before 2.8 the PTTL of a missing key is -1 too. */
         strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     } else if (x->verb->kind == VERB_EXTEND &&
-               (x->ttl == -1 || x->ttl >= x->verb->ttl_ms)) {
+               (x->ttl == -1 || x->ttl > x->verb->ttl_ms)) {
         strategy_decide(x, OUTCOME_MINE, strategy_left_ms(x->ttl));
     }
 }

@@ -203,7 +203,7 @@ static struct outcome watched(const struct model *m, const struct told *told)
             return no();
     }
     if (m->verb.kind == VERB_EXTEND &&
-        (left == -1 || left >= (int64_t)m->verb.ttl_ms))
+        (left == -1 || left > (int64_t)m->verb.ttl_ms))
         return decided(OUTCOME_MINE, left);
     return nothing();
 }

@@ -56,6 +56,12 @@ static nxl_client *waiting_client(const char *more)
     return client_at(url);
 }
 
+/* A client waits for replicas. */
+static bool blocked(void)
+{
+    return server_number(&server, "clients", "blocked_clients") > 0;
+}
+
 /* ------------------------------------------------------------- what counts */
 
 /* Longer than a busy machine needs. */
@@ -175,6 +181,56 @@ static void a_fresh_connection_lies_to_nobody(void **state)
     end(lock, client);
 }
 
+/* What deletes the key of a grant that did not count is late; it must not take
+ * away the next one's. */
+static void each_try_has_its_own_token(void **state)
+{
+    static struct waiter waiter;
+    char first[64];
+    redis_needs_acl(&server);
+    redis_run(&server, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*",
+        "+@all", "-del", NULL);
+    nxl_client *client =
+        waiting_client("&user=app&password=secret&wait_ms=200&poll=1");
+    nxl_lock *lock = new_lock(client, "k", 60000);
+    redis_freeze(&replica);
+    waiter_start(&waiter, lock, 30000);
+    assert_eventually(blocked());
+    assert_true(redis_get(&server, "k", first, sizeof(first)));
+    assert_eventually(!blocked());
+    redis_thaw(&replica);
+    redis_run(&server, "DEL", "k", NULL); /* a failover may lose it */
+    assert_result(waiter_join(&waiter), NXL_OK, lock);
+    assert_string_not_equal(nxl_lock_token(lock), first);
+    redis_run(&server, "ACL", "SETUSER", "app", "+del", NULL);
+    end(lock, client);
+}
+
+/* Without scripts a longer lease is left alone: that proves nothing. */
+static void an_extension_that_writes_nothing_is_unknown(void **state)
+{
+    redis_needs_acl(&server);
+    redis_run(&server, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*",
+        "+@all", "-@scripting", NULL);
+    nxl_client *client =
+        waiting_client("&user=app&password=secret&wait_ms=200");
+    nxl_lock *lock = new_lock(client, "k", 4 * TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
+    assert_result(nxl_lock_extend(lock, 2 * TTL_MS), NXL_UNKNOWN, lock);
+    assert_contains(nxl_lock_errmsg(lock), "nothing was written");
+    end(lock, client);
+}
+
+static void a_wait_fits_the_timeout(void **state)
+{
+    nxl_client *client = waiting_client("&timeout_ms=200");
+    nxl_lock *lock = new_lock(client, "k", 30000);
+    redis_freeze(&replica);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(nxl_lock_errmsg(lock), "had it within 100ms");
+    end(lock, client);
+}
+
 static void no_replica_is_there(void **state)
 {
     nxl_client *client = waiting_client("&wait_ms=60");
@@ -192,11 +248,6 @@ static void no_replica_is_there(void **state)
 
 /* ------------------------------------------------- the connection, while WAIT
  */
-
-static bool blocked(void)
-{
-    return server_number(&server, "clients", "blocked_clients") > 0;
-}
 
 static void cut_off_while_it_waits(void **state)
 {
@@ -296,6 +347,46 @@ static void a_lock_that_is_handed_over_is_confirmed(void **state)
     end(waits, client);
 }
 
+/* Cancelled, cut off, or too late: the key goes. */
+static void what_the_line_granted_is_undone(void **state)
+{
+    enum { TOO_FEW, CANCELLED, CUT_OFF, WAYS };
+    for (int how = 0; how < WAYS; how++) {
+        assert_int_equal(set_up(state), 0);
+        nxl_client *client = waiting_client(
+            how == TOO_FEW ? "&wait_ms=60" : "&wait_ms=2000&timeout_ms=4000");
+        nxl_client *plain = client_at(server.unix_url);
+        nxl_lock *held = new_lock(plain, "k", 60000);
+        nxl_lock *waits = new_lock(client, "k", 60000);
+        assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+        loop_reset(false);
+        assert_int_equal(
+            nxl_lock_acquire_start(waits, how == TOO_FEW ? 3000 : 60000),
+            NXL_PENDING);
+        loop_until_true(client, redis_exists(&server, "{k}:nxl-l"));
+        redis_freeze(&replica);
+        long count = redis_calls(&server, "wait");
+        assert_result(nxl_lock_release(held), NXL_OK, held);
+        loop_until_true(client, redis_calls(&server, "wait") > count);
+        if (how == CANCELLED)
+            assert_int_equal(nxl_lock_cancel(waits), NXL_OK);
+        if (how == CUT_OFF) {
+            redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
+            redis_thaw(&replica);
+        }
+        loop_until(client, 1);
+        if (how == CUT_OFF)
+            assert_result(loop.event[0].result, NXL_OK, waits);
+        else
+            assert_int_equal(loop.event[0].result,
+                how == TOO_FEW ? NXL_E_REFUSED : NXL_CANCELLED);
+        if (how != CUT_OFF)
+            loop_until_true(client, !redis_exists(&server, "k"));
+        end(waits, client);
+        end(held, plain);
+    }
+}
+
 static void a_renewed_lock_stays(void **state)
 {
     nxl_client *client = waiting_client("");
@@ -314,6 +405,23 @@ static void a_renewed_lock_stays(void **state)
 }
 
 /* ----------------------------------------------------------------- records */
+
+/* A begin that too few replicas had is taken back, and the next one has a token
+ * of its own: the record does not know the old one any more. */
+static void a_begin_is_tried_again(void **state)
+{
+    nxl_client *client = waiting_client("&wait_ms=60&poll=1");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    loop_reset(false);
+    redis_freeze(&replica);
+    long count = redis_calls(&server, "wait");
+    assert_int_equal(nxl_once_begin_start(lock, NULL, 30000), NXL_PENDING);
+    loop_until_true(client, redis_calls(&server, "wait") > count + 1);
+    redis_thaw(&replica);
+    loop_until(client, 1);
+    assert_result(loop.event[0].result, NXL_OK, lock);
+    end(lock, client);
+}
 
 static void a_record_needs_a_decision(void **state)
 {
@@ -382,13 +490,19 @@ int main(void)
         cmocka_unit_test_setup(a_wait_goes_on_until_one_has_it, set_up),
         cmocka_unit_test_setup(an_extension_leaves_the_deadline, set_up),
         cmocka_unit_test_setup(a_fresh_connection_lies_to_nobody, set_up),
+        cmocka_unit_test_setup(each_try_has_its_own_token, set_up),
+        cmocka_unit_test_setup(
+            an_extension_that_writes_nothing_is_unknown, set_up),
+        cmocka_unit_test_setup(a_wait_fits_the_timeout, set_up),
         cmocka_unit_test_setup(no_replica_is_there, set_up),
         cmocka_unit_test_setup(cut_off_while_it_waits, set_up),
         cmocka_unit_test_setup(demoted_while_it_waits, set_up),
         cmocka_unit_test_setup(cancelled_while_it_waits, set_up),
         cmocka_unit_test_setup(others_keep_place_and_lease, set_up),
         cmocka_unit_test_setup(a_lock_that_is_handed_over_is_confirmed, set_up),
+        cmocka_unit_test_setup(what_the_line_granted_is_undone, set_up),
         cmocka_unit_test_setup(a_renewed_lock_stays, set_up),
+        cmocka_unit_test_setup(a_begin_is_tried_again, set_up),
         cmocka_unit_test_setup(a_record_needs_a_decision, set_up),
         cmocka_unit_test_setup(
             what_is_told_is_said_again_until_a_replica_has_it, set_up),

@@ -42,7 +42,7 @@ static void the_value_is_the_token(void **state)
 static void what_stands_long_enough_is_left_alone(void **state)
 {
     static const struct row rows[] = {
-        {'e', 1, READ "+OK\n$T\n:1000\n:1\n+OK\n" DISCARD "+OK", "mine 1000"},
+        {'e', 1, READ "+OK\n$T\n:1001\n:1\n+OK\n" DISCARD "+OK", "mine 1001"},
         {'e', 1, READ "+OK\n$T\n:5000\n:1\n+OK\n" DISCARD "+OK", "mine 5000"},
         {'e', 1, READ "+OK\n$T\n:-1\n:1\n+OK\n" DISCARD "+OK",
             "mine for ever"},
