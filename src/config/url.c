@@ -413,6 +413,7 @@ enum url_result url_parse(
 
     endpoint->address.host = NULL;
     endpoint->address.path = NULL;
+    endpoint->sentinels = NULL;
     endpoint->tls = NULL;
     endpoint->address.port = PORT_DEFAULT;
     enum scheme scheme = SCHEME_UNKNOWN;
@@ -432,11 +433,27 @@ enum url_result url_parse(
     return result;
 }
 
+static void free_address(struct server_address *address)
+{
+    free(address->host);
+    free(address->path);
+    address->host = NULL;
+    address->path = NULL;
+}
+
+static void free_sentinels(struct sentinels *s)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        free_address(&s->at[i]);
+    free(s->service);
+    free(s);
+}
+
 void endpoint_free(struct endpoint *endpoint)
 {
-    free(endpoint->address.host);
-    free(endpoint->address.path);
-    endpoint->address.host = NULL;
-    endpoint->address.path = NULL;
+    free_address(&endpoint->address);
+    if (endpoint->sentinels)
+        free_sentinels(endpoint->sentinels);
+    endpoint->sentinels = NULL;
     settings_free(&endpoint->settings);
 }

@@ -30,11 +30,26 @@ struct server_address {
     struct text name; /* for people: scheme, host, port, db; no credentials */
 };
 
+#define SENTINELS_MAX 15
+
+/* The Sentinels that a URL names instead of a server. */
+struct sentinels {
+    unsigned count;
+    /* With a host and a port; the name is "host:26379" or "[::1]:26379". */
+    struct server_address at[SENTINELS_MAX];
+    char *service; /* owned: the name of the primary that they monitor */
+    bool tls;      /* to the Sentinels: sentinel_tls, by default the scheme's */
+};
+
 /* What a URL says of one server. A client keeps those of its URLs until its
  * servers and connections are freed, and these refer to them by struct target.
  */
 struct endpoint {
     struct server_address address;
+    /* Owned; NULL: the URL names the server itself. Otherwise address has no
+     * host, path or port until the primary has been located, and its name is
+     * that of the URL, without credentials and parameters. */
+    struct sentinels *sentinels;
     struct settings settings; /* the login's too */
     struct tls *tls; /* set and freed by the user of url_parse(); NULL: none */
     unsigned server; /* its number in the client's list; set by the user */
