@@ -42,9 +42,11 @@ static void fill_errbuf(const nxl_client_options *o, const struct text *error)
     text_copy(error, o->errbuf, o->errbuf_size);
 }
 
-_Static_assert(SECRETS_MAX > 2 * MAX_SERVERS && MAX_SERVERS > 1,
-    "of each server, or of the two connections to the only one, the password "
-    "and the one before it, and one that a callback has just written");
+_Static_assert(
+    SECRETS_MAX > 2 * MAX_SERVERS && SECRETS_MAX > 2 * (2 + SENTINELS_MAX),
+    "of each server, or of the two connections to the only one and of each of "
+    "its Sentinels, the password and the one before it, and one that a "
+    "callback has just written");
 
 /* Takes the endpoints over. */
 static bool make_nodes(struct nxl_client *client, struct endpoints *e)

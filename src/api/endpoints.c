@@ -36,7 +36,9 @@ static bool same_address(
 {
     if (a->path || b->path)
         return a->path && b->path && strcmp(a->path, b->path) == 0;
-    return a->port == b->port && strcasecmp(a->host, b->host) == 0;
+    /* A primary that Sentinels have yet to name has no host. */
+    return a->host && b->host && a->port == b->port &&
+           strcasecmp(a->host, b->host) == 0;
 }
 
 static int check_addresses(const struct endpoints *e, struct text *error)
@@ -86,6 +88,34 @@ static int agree(struct endpoints *e, size_t row, struct text *error)
     return NXL_OK;
 }
 
+/* --------------------------------------------------------------- Sentinels */
+
+static int check_sentinels(const struct endpoints *e, struct text *error)
+{
+    unsigned i = 0;
+    while (i < e->count && !e->at[i].sentinels)
+        i++;
+    if (i == e->count)
+        return NXL_OK;
+    if (e->count > 1) {
+        text_clear(error);
+        text_addf(error,
+            "URL %u of %u names Sentinels: one Sentinel service is one "
+            "server, and Redlock needs independent servers; list the "
+            "Sentinels of a service in one URL, as in "
+            "redis+sentinel://h1,h2,h3/SERVICE",
+            i + 1, e->count);
+        return NXL_E_URL;
+    }
+    if (e->at[0].settings.scheme == LOCK_SCHEME_TIMESTAMP) {
+        text_set(error, "scheme=timestamp does not work with Sentinels: after "
+                        "a failover another clock decides which locks have "
+                        "expired");
+        return NXL_E_URL;
+    }
+    return NXL_OK;
+}
+
 /* ----------------------------------------------------------------- parsing */
 
 /* Says which of several URLs *error is about. */
@@ -100,7 +130,8 @@ static void number_error(struct text *error, size_t number, size_t count)
 }
 
 /* Is url wrong only because of a comma without a URL after it? Then replaces
- * the message, which would blame the part with the comma. */
+ * the message, which would blame the part with the comma. Commas between
+ * Sentinels have messages of their own. */
 static bool stray_comma(
     const char *url, const struct settings *defaults, struct text *error)
 {
@@ -110,9 +141,11 @@ static bool stray_comma(
     const char *comma = strpbrk(last ? last : url, ",?"); /* as may values */
     size_t len = comma ? (size_t)(comma - url) : 0;
     char *head = comma && *comma == ',' ? strndup(url, len) : NULL;
-    bool found = head && url_parse(&before, head, &unused) == URL_OK;
-    if (found) {
+    bool valid = head && url_parse(&before, head, &unused) == URL_OK;
+    bool found = valid && !before.sentinels;
+    if (valid)
         endpoint_free(&before);
+    if (found) {
         text_clear(error);
         text_addf(error,
             "the ',' at byte %zu is not followed by a URL with a scheme, "
@@ -187,7 +220,8 @@ static int load_tls(struct endpoints *e, struct text *error)
 {
     int rc = NXL_OK;
     for (unsigned i = 0; i < e->count && rc == NXL_OK; i++) {
-        if (!e->at[i].needs_tls)
+        const struct sentinels *sentinels = e->at[i].sentinels;
+        if (!e->at[i].needs_tls && !(sentinels && sentinels->tls))
             continue;
         rc = load_tls_of(e, i, error);
         if (rc != NXL_OK)
@@ -198,19 +232,26 @@ static int load_tls(struct endpoints *e, struct text *error)
 
 /* ---------------------------------------------------------- password files */
 
+static bool try_password_file(const char *path, struct text *error)
+{
+    char *password = NULL;
+    bool ok =
+        !path || secret_file_read(path, "password file", &password, error);
+    secret_free(password);
+    return ok;
+}
+
 /* Reads each once, so that a mistake is noticed now: they are read again for
  * each connection. */
 static int try_password_files(const struct endpoints *e, struct text *error)
 {
     for (unsigned i = 0; i < e->count; i++) {
-        const char *path = e->at[i].settings.login.password_file;
-        char *password = NULL;
-        if (path &&
-            !secret_file_read(path, "password file", &password, error)) {
-            number_error(error, i + 1U, e->count);
-            return NXL_E_URL;
-        }
-        secret_free(password);
+        const struct settings *set = &e->at[i].settings;
+        if (try_password_file(set->login.password_file, error) &&
+            try_password_file(set->sentinel_login.password_file, error))
+            continue;
+        number_error(error, i + 1U, e->count);
+        return NXL_E_URL;
     }
     return NXL_OK;
 }
@@ -236,13 +277,18 @@ static int decide_guards(struct endpoints *e, struct text *error)
     const struct settings *set = &e->at[0].settings;
     bool restarts = set->guard_restarts != GUARD_SWITCH_OFF;
     bool automatic = e->count > 1 && restarts;
+    /* What is behind Sentinels fails over sooner or later. */
+    bool fails_over = e->at[0].sentinels;
     e->guards_failover = set->guard_failover == GUARD_SWITCH_AUTO
-                             ? automatic
+                             ? automatic || fails_over
                              : set->guard_failover == GUARD_SWITCH_ON;
     e->guards_restarts = automatic || e->guards_failover ||
                          set->guard_restarts == GUARD_SWITCH_ON;
     if (e->guards_failover && !restarts) {
-        text_set(error, "guard_failover=on includes guard_restarts: remove "
+        text_set(error, "guard_failover=on");
+        if (set->guard_failover == GUARD_SWITCH_AUTO)
+            text_add(error, ", the default with Sentinels,");
+        text_add(error, " includes guard_restarts: remove "
                         "guard_restarts=off");
         return NXL_E_URL;
     }
@@ -301,6 +347,8 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
             rc = agree(e, row, error);
     if (rc == NXL_OK)
         rc = check_addresses(e, error);
+    if (rc == NXL_OK)
+        rc = check_sentinels(e, error);
     if (rc == NXL_OK && count > 1 &&
         e->at[0].settings.scheme == LOCK_SCHEME_TIMESTAMP) {
         (void)message_invalid(error,
@@ -316,6 +364,8 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
         rc = load_tls(e, error);
     if (rc == NXL_OK)
         rc = try_password_files(e, error);
+    if (rc == NXL_OK && e->at[0].sentinels) /* until client/watch.c is there */
+        text_set(error, "Sentinel URLs are not followed yet"), rc = NXL_E_URL;
     if (rc != NXL_OK)
         endpoints_free(e);
     return rc;

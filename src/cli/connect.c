@@ -172,10 +172,11 @@ int connect_client(
     options->errbuf_size = sizeof(why);
     int rc = make_client(client, &list, options);
     bool no_password = url_list_lacks_password(&list);
+    bool lacks = no_password || url_list_lacks_sentinel_password(&list);
     url_list_free(&list);
     if (rc == NXL_OK)
         return 0;
-    if (rc == NXL_E_URL && no_password && source_is_stripped(args)) {
+    if (rc == NXL_E_URL && lacks && source_is_stripped(args)) {
         source_explain();
         return EXIT_DENIED;
     }

@@ -116,7 +116,7 @@ static bool is_shown(struct doctor *d, size_t server)
     if (!d->args->password_shown ||
         !url_list_make(&urls, d->args->urls, d->args->url_count, NULL))
         return false;
-    bool shown = server < urls.count && url_has_password(urls.urls[server]);
+    bool shown = server < urls.count && url_shows_password(urls.urls[server]);
     url_list_free(&urls);
     return shown;
 }

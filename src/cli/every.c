@@ -60,6 +60,7 @@ static int make_record_client(const struct session *session, int64_t ttl_ms)
     options.timeout_ms = session->args->timeout_ms;
     options.max_ttl_ms = ttl_ms;
     options.guard_restarts = NXL_GUARD_OFF;
+    options.guard_failover = NXL_GUARD_OFF;
     int rc = nxl_client_new_urls(
         &record.client, (const char *const *)list.urls, list.count, &options);
     url_list_free(&list);

@@ -95,13 +95,19 @@ static void free_text(struct args *args)
     args->url_count = 0;
 }
 
-static bool same_user(const char *one, const char *other)
+static bool same_text(const char *one, const char *other, const char *name)
 {
     char a[URL_VALUE_ROOM] = "", b[URL_VALUE_ROOM] = "";
 
-    url_text(one, "user", a, sizeof(a));
-    url_text(other, "user", b, sizeof(b));
+    url_text(one, name, a, sizeof(a));
+    url_text(other, name, b, sizeof(b));
     return strcmp(a, b) == 0;
+}
+
+static bool same_users(const char *one, const char *other)
+{
+    return same_text(one, other, "user") &&
+           same_text(one, other, "sentinel_user");
 }
 
 /* What the lists name differently, or NULL. */
@@ -113,7 +119,7 @@ static const char *difference(
     for (size_t i = 0; i < here->count && i < there->count; i++) {
         if (!url_same_server(here->urls[i], there->urls[i]))
             what = "servers";
-        else if (!what && !same_user(here->urls[i], there->urls[i]))
+        else if (!what && !same_users(here->urls[i], there->urls[i]))
             what = "users of the same servers";
     }
     return what;
@@ -122,13 +128,18 @@ static const char *difference(
 /* Gives here the passwords of there. False: no memory. */
 static bool copy_passwords(struct url_list *here, const struct url_list *there)
 {
+    static const char *const names[][2] = {{"password", "password_file"},
+        {"sentinel_password", "sentinel_password_file"}};
     char password[URL_VALUE_ROOM];
     bool ok = true;
 
-    for (size_t i = 0; ok && i < here->count; i++) {
-        if (!url_names_password(here->urls[i]) &&
-            url_text(there->urls[i], "password", password, sizeof(password)))
-            ok = url_list_set(here, i, "password", password);
+    for (size_t i = 0; ok && i < 2 * here->count; i++) {
+        const char *const *name = names[i % 2];
+        const char *to = here->urls[i / 2], *from = there->urls[i / 2];
+        if (!url_has_parameter(to, name[0]) &&
+            !url_has_parameter(to, name[1]) &&
+            url_text(from, name[0], password, sizeof(password)))
+            ok = url_list_set(here, i / 2, name[0], password);
     }
     explicit_bzero(password, sizeof(password));
     return ok;

@@ -155,6 +155,10 @@ void url_list_drop(struct url_list *list, const char *name)
 
 /* ----------------------------------------------------------- its passwords */
 
+/* The parameters that are one. */
+static const char *const password_names[] = {
+    "password", "sentinel_password", NULL};
+
 /* Finds "user:password" in url: *from is its beginning; returns its end, the
  * last '@' before '/' or '?', as in the library. NULL: there is none. */
 static char *credentials(const char *url, char **from)
@@ -180,9 +184,21 @@ void url_list_strip_passwords(struct url_list *list)
             memmove(from, at + 1, strlen(at + 1) + 1);
         else if (colon)
             memmove(colon, at, strlen(at) + 1);
-        while (find_parameter(list->urls[i], "password"))
-            drop(list->urls[i], "password");
+        for (const char *const *name = password_names; *name; name++)
+            while (find_parameter(list->urls[i], *name))
+                drop(list->urls[i], *name);
     }
+}
+
+/* The value if a parameter with a password begins at text, or NULL. */
+static char *value_of_password(char *text)
+{
+    for (const char *const *name = password_names; *name; name++) {
+        size_t length = strlen(*name);
+        if (strncmp(text, *name, length) == 0 && text[length] == '=')
+            return text + length + 1;
+    }
+    return NULL;
 }
 
 static void hide(char *from, const char *end)
@@ -204,8 +220,9 @@ void url_hide_passwords(char *text)
             hide(colon + 1, at);
         /* Each of them, although the library refuses the second one. */
         for (char *p = strchr(url, '?'); p; p = strchr(p, '&')) {
-            if (strncmp(++p, "password=", 9) == 0)
-                hide(p + 9, p + strcspn(p, "&"));
+            char *value = value_of_password(++p);
+            if (value)
+                hide(value, value + strcspn(value, "&"));
         }
         *end = kept;
         url = kept == ',' ? end + 1 : end;
@@ -219,7 +236,7 @@ bool url_list_lead(
 {
     char *url = list->urls[i], *from = NULL, *made;
     const char *scheme = strncmp(url, "unix:", 5) == 0 ? "redis" : url;
-    int length = (int)strcspn(scheme, ":");
+    int length = (int)strcspn(scheme, ":+"); /* not by way of Sentinels */
     char *end = credentials(url, &from);
     bool is_v6 = strchr(host, ':') != NULL;
     const char *query = strchr(url, '?');
@@ -232,6 +249,9 @@ bool url_list_lead(
     free(url);
     list->urls[i] = made;
     drop(made, "db");
+    for (size_t row = 0; row < url_param_count; row++)
+        if (param_of_sentinels(row))
+            drop(made, url_params[row].name);
     return true;
 }
 
@@ -254,7 +274,8 @@ static bool parse(struct endpoint *endpoint, const char *url)
 {
     struct text error;
 
-    *endpoint = (struct endpoint){.settings.login.source.ask = ask_later};
+    *endpoint = (struct endpoint){.settings = {.login.source.ask = ask_later,
+                                      .sentinel_login.source.ask = ask_later}};
     text_clear(&error);
     return url_parse(endpoint, url, &error) == URL_OK;
 }
@@ -270,6 +291,17 @@ bool url_is_valid(const char *url)
 }
 
 bool url_uses_tls(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    bool uses = e.needs_tls || (e.sentinels && e.sentinels->tls);
+    endpoint_free(&e);
+    return uses;
+}
+
+bool url_encrypts(const char *url)
 {
     struct endpoint e;
 
@@ -306,14 +338,17 @@ bool url_text(const char *url, const char *name, char *out, size_t size)
     if (!parse(&e, url))
         return false;
     const struct settings *s = &e.settings;
-    const char *value = strcmp(name, "user") == 0       ? s->login.user
-                        : strcmp(name, "password") == 0 ? s->login.password
-                        : strcmp(name, "password_file") == 0
-                            ? s->login.password_file
-                        : strcmp(name, "cacert") == 0 ? s->cacert
-                        : strcmp(name, "key") == 0    ? s->key
-                        : strcmp(name, "prefix") == 0 ? s->prefix
-                                                      : NULL;
+    const struct login_settings *asks = &s->sentinel_login;
+    const struct {
+        const char *name, *value;
+    } texts[] = {{"user", s->login.user}, {"password", s->login.password},
+        {"password_file", s->login.password_file},
+        {"sentinel_user", asks->user}, {"sentinel_password", asks->password},
+        {"cacert", s->cacert}, {"key", s->key}, {"prefix", s->prefix}};
+    const char *value = NULL;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(name, texts[i].name) == 0)
+            value = texts[i].value;
     bool fits = value && strlen(value) < size;
     if (fits)
         memcpy(out, value, strlen(value) + 1);
@@ -333,6 +368,17 @@ const char *url_address(char *out, size_t size, const char *url)
     return out;
 }
 
+/* The names of two URLs may be shortened lists. */
+static bool same_sentinels(const struct sentinels *a, const struct sentinels *b)
+{
+    if (!a || !b)
+        return a == b;
+    bool same = a->count == b->count && strcmp(a->service, b->service) == 0;
+    for (unsigned i = 0; same && i < a->count; i++)
+        same = strcmp(a->at[i].name.data, b->at[i].name.data) == 0;
+    return same;
+}
+
 bool url_same_server(const char *one, const char *other)
 {
     struct endpoint a, b;
@@ -341,7 +387,8 @@ bool url_same_server(const char *one, const char *other)
         return false;
     bool same = parse(&b, other);
     if (same) {
-        same = strcmp(a.address.name.data, b.address.name.data) == 0;
+        same = strcmp(a.address.name.data, b.address.name.data) == 0 &&
+               same_sentinels(a.sentinels, b.sentinels);
         endpoint_free(&b);
     }
     endpoint_free(&a);
@@ -353,11 +400,17 @@ bool url_has_password(const char *url)
     return url_has_parameter(url, "password");
 }
 
+bool url_shows_password(const char *url)
+{
+    return url_has_password(url) || url_has_parameter(url, "sentinel_password");
+}
+
 bool url_may_have_password(const char *url)
 {
-    return url_has_password(url) ||
+    return url_shows_password(url) ||
            (!url_is_valid(url) &&
-               (strchr(url, '@') || find_parameter(url, "password")));
+               (strchr(url, '@') || find_parameter(url, "password") ||
+                   find_parameter(url, "sentinel_password")));
 }
 
 bool url_names_password(const char *url)
@@ -365,10 +418,29 @@ bool url_names_password(const char *url)
     return url_has_password(url) || url_has_parameter(url, "password_file");
 }
 
+static bool names_sentinel_password(const char *url)
+{
+    return url_has_parameter(url, "sentinel_password") ||
+           url_has_parameter(url, "sentinel_password_file");
+}
+
+static bool names_sentinels(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    bool names = e.sentinels;
+    endpoint_free(&e);
+    return names;
+}
+
 bool url_list_has_password(const struct url_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        if (url_names_password(list->urls[i]))
+        const char *url = list->urls[i];
+        if (url_names_password(url) &&
+            (!names_sentinels(url) || names_sentinel_password(url)))
             return true;
     }
     return false;
@@ -379,6 +451,16 @@ bool url_list_lacks_password(const struct url_list *list)
     for (size_t i = 0; i < list->count; i++) {
         if (url_has_parameter(list->urls[i], "user") &&
             !url_names_password(list->urls[i]))
+            return true;
+    }
+    return false;
+}
+
+bool url_list_lacks_sentinel_password(const struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (url_has_parameter(list->urls[i], "sentinel_user") &&
+            !names_sentinel_password(list->urls[i]))
             return true;
     }
     return false;

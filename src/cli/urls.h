@@ -32,26 +32,30 @@ void url_list_drop(struct url_list *list, const char *name);
 /* These parse a URL as the library does, but a user may have no password yet. A
  * malformed URL has none of it; the library reports what is wrong with it. */
 bool url_is_valid(const char *url);
-/* Does the URL ask for TLS? */
+/* Does the URL ask for TLS, to the server or to its Sentinels? */
 bool url_uses_tls(const char *url);
+/* To the server? */
+bool url_encrypts(const char *url);
 /* Does it have the parameter, or the user or the password where these are
  * written without one? */
 bool url_has_parameter(const char *url, const char *name);
 /* Is it verify=none? */
 bool url_trusts_anybody(const char *url);
-/* The value of user, password, password_file, cacert, key or prefix. False: the
- * URL does not have it, or it is longer than out. All that the library accepts
- * fit in URL_VALUE_ROOM. */
+/* The value of user, password, password_file, sentinel_user, sentinel_password,
+ * cacert, key or prefix. False: the URL does not have it, or it is longer than
+ * out. All that the library accepts fit in URL_VALUE_ROOM. */
 #define URL_VALUE_ROOM 8193
 bool url_text(const char *url, const char *name, char *out, size_t size);
 /* The scheme, address and database, cut to size: without user, password and
  * parameters. Returns out. */
 const char *url_address(char *out, size_t size, const char *url);
-/* Do both have the same scheme, address and database? */
+/* Do both have the same scheme, address or Sentinels, and database? */
 bool url_same_server(const char *one, const char *other);
 /* Is there a password in the URL, and does it say where one is? */
 bool url_has_password(const char *url);
 bool url_names_password(const char *url);
+/* Is there one in the URL, of the server or of the Sentinels? */
+bool url_shows_password(const char *url);
 /* Is there one, or is the URL malformed so that there could be? */
 bool url_may_have_password(const char *url);
 /* Adds name=value to URL i of the list, encoded. False: no memory. */
@@ -66,10 +70,12 @@ void url_encode(char *out, const char *value);
 void url_list_strip_passwords(struct url_list *list);
 /* Overwrites the passwords of a text with URLs, which keeps its length. */
 void url_hide_passwords(char *text);
-/* Does any URL say what its password is, or in which file? */
+/* Does any URL say what its password is, or in which file? With Sentinels,
+ * theirs too? */
 bool url_list_has_password(const struct url_list *list);
 /* Does any URL have a user but no password? It cannot be used to log in. */
 bool url_list_lacks_password(const struct url_list *list);
+bool url_list_lacks_sentinel_password(const struct url_list *list);
 /* Joins all URLs with commas, so that url_list_make() splits them again. The
  * caller frees the text. NULL: no memory. */
 char *url_list_join(const struct url_list *list);

@@ -5,9 +5,16 @@
 
 #include "config/params.h"
 
+/* How a URL leads to its server. */
+struct url_ways {
+    bool tls;          /* to the server */
+    bool sentinels;    /* by asking them */
+    bool sentinel_tls; /* to the Sentinels */
+};
+
 /* given has a bit for each row of the table that the URL sets. False: *error
  * says which parameters do not go together, and what to write. */
 bool combination_valid(const struct settings *settings, uint64_t given,
-    bool tls, struct text *error);
+    const struct url_ways *ways, struct text *error);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "config/scheme.h"
 #include "model/token.h"
 #include "wire/record.h"
 
@@ -42,7 +43,13 @@
 /* clang-format on */
 
 /* Flags: OWN is an option of one server, not of the whole client. */
-enum { OWN = 1, TLS_ONLY = 2, TLS_OWN = OWN | TLS_ONLY };
+enum {
+    OWN = 1,
+    TLS_ONLY = 2,
+    SENTINEL_ONLY = 4,
+    TLS_OWN = OWN | TLS_ONLY,
+    SENTINEL_OWN = OWN | SENTINEL_ONLY
+};
 
 static const char *const schemes[] = {
     [LOCK_SCHEME_AUTO] = "auto", [LOCK_SCHEME_TIMESTAMP] = "timestamp"};
@@ -157,6 +164,11 @@ bool param_of_tls(size_t row)
     return rows[row].flags & TLS_ONLY;
 }
 
+bool param_of_sentinels(size_t row)
+{
+    return rows[row].flags & SENTINEL_ONLY;
+}
+
 bool param_equal(size_t row, const struct settings *a, const struct settings *b)
 {
     const void *in_a = (const char *)a + rows[row].offset;
@@ -225,6 +237,13 @@ static const struct {
     {"verifyPeer", "verify=full, ca or none", "Lettuce"},
     {"insecure", "verify=none (HARM: see nxlock(1)), better cacert=FILE",
         "redis-cli"},
+    {"sentinelMasterId", SENTINEL_URL, "Lettuce"},
+    {"master_name", SENTINEL_URL, "go-redis"},
+    {"addr", "all Sentinels before the '/': redis+sentinel://h1,h2,h3/SERVICE",
+        "go-redis"},
+    {"sentinel_username", "sentinel_user=TEXT", "go-redis"},
+    {"service_name", SENTINEL_URL, "redis-py"},
+    {"sentinels", "redis+sentinel://h1,h2,h3/SERVICE", "other clients"},
 };
 
 void param_advise(struct slice unknown, struct text *text)

@@ -125,6 +125,18 @@ struct settings {
     ROW(wait_aof, wait_aof, "BOOL", \
         "1: and for its append-only file (WAITAOF, Redis 7.2); default 0", \
         SWITCH, 0, 1, 0, NULL, 0) \
+    ROW(sentinel_user, sentinel_login.user, "TEXT", \
+        "Sentinel: user to log in to the Sentinels as", \
+        TEXT, 1, SECRET_MAX, 0, NULL, SENTINEL_OWN) \
+    ROW(sentinel_password, sentinel_login.password, "TEXT", \
+        "Sentinel: password to log in to them with", \
+        TEXT, 1, SECRET_MAX, 0, NULL, SENTINEL_OWN) \
+    ROW(sentinel_password_file, sentinel_login.password_file, "FILE", \
+        "Sentinel: its first line is that password", \
+        TEXT, 1, PATH_LEN_MAX, 0, NULL, SENTINEL_OWN) \
+    ROW(sentinel_tls, sentinel_tls, "BOOL", \
+        "Sentinel: 1: reach them by TLS; 0: not; default as the scheme", \
+        SWITCH, 0, 1, 0, NULL, SENTINEL_OWN) \
     ROW(cacert, cacert, "FILE", \
         "TLS: certificates of the CAs to trust (PEM); default the system's", \
         TEXT, 1, PATH_LEN_MAX, 0, NULL, TLS_OWN) \
@@ -183,6 +195,8 @@ void param_set_number(struct settings *settings, size_t row, uint64_t value);
 bool param_of_server(size_t row);
 /* Does it only make sense with TLS? */
 bool param_of_tls(size_t row);
+/* Does it only make sense with Sentinels? */
+bool param_of_sentinels(size_t row);
 
 /* Do both have the same value in that row? */
 bool param_equal(

@@ -66,7 +66,10 @@ static const struct {
     const char *name;
     enum scheme scheme;
 } schemes[] = {{"redis", SCHEME_TCP}, {"valkey", SCHEME_TCP},
-    {"rediss", SCHEME_TLS}, {"valkeys", SCHEME_TLS}, {"unix", SCHEME_UNIX}};
+    {"rediss", SCHEME_TLS}, {"valkeys", SCHEME_TLS}, {"unix", SCHEME_UNIX},
+    {"redis+sentinel", SCHEME_SENTINEL}, {"valkey+sentinel", SCHEME_SENTINEL},
+    {"rediss+sentinel", SCHEME_SENTINEL_TLS},
+    {"valkeys+sentinel", SCHEME_SENTINEL_TLS}};
 
 enum scheme scheme_read(const char *url, size_t *len, struct text *error)
 {
@@ -89,9 +92,8 @@ enum scheme scheme_read(const char *url, size_t *len, struct text *error)
         text_addf(error, " '%s'", name.data);
     }
     if (strcasestr(name.data, "sentinel"))
-        text_add(error, " is not supported: nxlock does not ask Sentinels for "
-                        "the primary; write the URL of the primary, "
-                        "redis://HOST:PORT");
+        text_add(error, " is unknown; for servers that Sentinels monitor "
+                        "write " SENTINEL_URL ", or rediss+sentinel:// (TLS)");
     else if (strcasestr(name.data, "cluster"))
         text_add(error, " is not supported: nxlock does not support Redis "
                         "Cluster; use a server with cluster-enabled no, "

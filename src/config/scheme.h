@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the scheme of a URL: TCP, TLS over TCP, or a unix socket? */
+/* Reads the scheme of a URL: TCP, TLS over TCP, a unix socket, or Sentinels? */
 #ifndef NXLOCK_CONFIG_SCHEME_H
 #define NXLOCK_CONFIG_SCHEME_H
 
 #include "base/text.h"
 
-enum scheme { SCHEME_UNKNOWN, SCHEME_TCP, SCHEME_TLS, SCHEME_UNIX };
+enum scheme {
+    SCHEME_UNKNOWN,
+    SCHEME_TCP,
+    SCHEME_TLS,
+    SCHEME_UNIX,
+    SCHEME_SENTINEL, /* they know the server, which is reached by TCP */
+    SCHEME_SENTINEL_TLS
+};
 
-/* Reads "redis://", "valkey://", "rediss://", "valkeys://" or "unix://" at the
- * start of url, and sets *len to its length. UNKNOWN: *error says what was
- * found and what to write. */
+/* What to write for servers that Sentinels monitor. */
+#define SENTINEL_URL "redis+sentinel://host:26379/SERVICE"
+
+/* Reads the scheme and "://" at the start of url, and sets *len to their
+ * length. UNKNOWN: *error says what was found and what to write. */
 enum scheme scheme_read(const char *url, size_t *len, struct text *error);
 
 #endif

@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "config/combination.h"
 #include "config/scheme.h"
@@ -21,6 +22,10 @@
 #define HOST_MAX 253 /* of a name in DNS */
 #define UNIX_PATH_MAX 107
 #define PORT_DEFAULT 6379
+#define SENTINEL_PORT_DEFAULT 26379
+#define SERVICE_MAX 255
+#define SERVICE_SHOWN 64
+#define SHOWN_HOSTS_MAX 160 /* bytes of a list of Sentinels that are shown */
 
 struct parse {
     struct endpoint *to;
@@ -31,6 +36,7 @@ struct parse {
     bool veiled;     /* there is a stray '@': show nothing of the query */
 };
 
+#define MESSAGE_NO_MEMORY "out of memory: cannot store the URL"
 #define IN_PASSWORD "in a password write / as %2F and ? as %3F"
 
 /* The position as people count, from 1. */
@@ -96,7 +102,7 @@ static enum url_result decode(
     size_t len = 0;
 
     if (!text) {
-        text_set(p->error, "out of memory: cannot store the URL");
+        text_set(p->error, MESSAGE_NO_MEMORY);
         return URL_NO_MEMORY;
     }
     for (size_t i = 0; i < in.len; i++) {
@@ -227,7 +233,8 @@ static bool is_ipv6(const char *host)
     return inet_pton(AF_INET6, number, bytes) == 1;
 }
 
-static enum url_result parse_port(struct parse *p, struct slice in)
+static enum url_result parse_port(
+    struct parse *p, struct slice in, struct server_address *to)
 {
     char digits[8] = "";
     uint64_t port = 0;
@@ -236,9 +243,10 @@ static enum url_result parse_port(struct parse *p, struct slice in)
         memcpy(digits, in.data, in.len);
     if (!read_number(digits, 65535, &port) || port == 0) {
         char what[64];
-        /* It looks like a port, and cannot be the beginning of a password. */
-        if (in.len > 0 && in.len <= 5 && !strchr(in.data, '@') &&
-            strspn(digits, "0123456789") == in.len) {
+        /* It looks like a port, and cannot be the beginning of a password: in
+         * a list that could go on behind the comma. */
+        if (!p->to->sentinels && in.len > 0 && in.len <= 5 &&
+            !strchr(in.data, '@') && strspn(digits, "0123456789") == in.len) {
             snprintf(what, sizeof(what),
                 "the port '%s' must be a number from 1 to 65535", digits);
             return fail(p, what);
@@ -247,32 +255,33 @@ static enum url_result parse_port(struct parse *p, struct slice in)
             "must be a number from 1 to 65535; a password ends with '@', "
             "and " IN_PASSWORD);
     }
-    p->to->address.port = (uint16_t)port;
+    to->port = (uint16_t)port;
     return URL_OK;
 }
 
 static enum url_result parse_host(
-    struct parse *p, struct slice in, bool bracket)
+    struct parse *p, struct slice in, bool bracket, struct server_address *to)
 {
-    enum url_result result = decode(p, in, "the host", &p->to->address.host);
+    enum url_result result = decode(p, in, "the host", &to->host);
 
     if (result != URL_OK) {
         if (result == URL_MALFORMED && bracket)
             text_add(p->error, ", as in [fe80::1%25eth0]");
         return result;
     }
-    if (bracket && !is_ipv6(p->to->address.host))
+    if (bracket && !is_ipv6(to->host))
         return refuse_part(p, in.data, "the host",
             "is not an IPv6 address; write brackets as in "
             "redis://[::1]:6379");
-    if (!bracket && !is_name(p->to->address.host))
+    if (!bracket && !is_name(to->host))
         return refuse_part(p, in.data, "the host",
             "must be a name or address of at most 253 letters, digits, "
             "'-', '.' and '_'; " IN_PASSWORD);
     return URL_OK;
 }
 
-static enum url_result parse_host_port(struct parse *p, struct slice in)
+static enum url_result parse_host_port(
+    struct parse *p, struct slice in, struct server_address *to)
 {
     const char *end = in.data + in.len;
     bool bracket = in.len > 0 && in.data[0] == '[';
@@ -297,9 +306,9 @@ static enum url_result parse_host_port(struct parse *p, struct slice in)
             "password ends with '@', and " IN_PASSWORD);
     if (host.len == 0 && !bracket)
         host = slice_of("127.0.0.1");
-    enum url_result result = parse_host(p, host, bracket);
+    enum url_result result = parse_host(p, host, bracket, to);
     if (result == URL_OK && rest < end)
-        result = parse_port(p, between(rest + 1, end));
+        result = parse_port(p, between(rest + 1, end), to);
     return result;
 }
 
@@ -332,9 +341,126 @@ static enum url_result parse_path(struct parse *p, struct slice in)
     return result;
 }
 
-/* What follows "scheme://". */
-static enum url_result parse_rest(struct parse *p, struct slice in, bool local)
+/* ---------------------------------------------------------- the Sentinels */
+
+static bool same_host(
+    const struct server_address *a, const struct server_address *b)
 {
+    return a->port == b->port && strcasecmp(a->host, b->host) == 0;
+}
+
+/* One element of the list. */
+static enum url_result parse_sentinel(struct parse *p, struct slice in)
+{
+    struct sentinels *s = p->to->sentinels;
+
+    if (in.len == 0)
+        return refuse_part(p, in.data, "the list of Sentinels",
+            "has an empty element; write redis+sentinel://h1,h2,h3/SERVICE");
+    if (s->count == SENTINELS_MAX)
+        return refuse_part(p, in.data, "the list of Sentinels",
+            "has more than 15 elements; list at most 15");
+    struct server_address *to = &s->at[s->count++];
+    to->port = SENTINEL_PORT_DEFAULT;
+    enum url_result result = parse_host_port(p, in, to);
+    if (result != URL_OK)
+        return result;
+    text_addf(&to->name, strchr(to->host, ':') ? "[%s]:%u" : "%s:%u", to->host,
+        (unsigned)to->port);
+    for (const struct server_address *other = s->at; other < to; other++)
+        if (same_host(other, to))
+            return refuse_part(p, in.data, "the list of Sentinels",
+                "names the same one twice; list each Sentinel once");
+    return URL_OK;
+}
+
+static enum url_result parse_sentinels(struct parse *p, struct slice in)
+{
+    const char *end = in.data + in.len;
+    const char *from = in.data;
+
+    for (;;) {
+        const char *stop = find(between(from, end), ",");
+        enum url_result result = parse_sentinel(p, between(from, stop));
+        if (result != URL_OK || stop == end)
+            return result;
+        from = stop + 1;
+    }
+}
+
+static bool is_service(const char *name)
+{
+    size_t len = 0;
+
+    while (name[len] > ' ' && name[len] < 0x7f)
+        len++;
+    return name[len] == '\0' && len >= 1 && len <= SERVICE_MAX;
+}
+
+/* "/SERVICE[/db]", or nothing. */
+static enum url_result parse_service(struct parse *p, struct slice in)
+{
+    const char *end = in.data + in.len;
+    const char *from = in.len > 0 ? in.data + 1 : in.data;
+    const char *stop = find(between(from, end), "/");
+    struct slice name = between(from, stop);
+    const char *comma = find(name, ",");
+
+    if (name.len == 0)
+        return refuse_part(p, from, "the service",
+            "is missing; write " SENTINEL_URL
+            ", the name in the Sentinels' \"sentinel monitor\"");
+    if (comma < stop)
+        return refuse_part(p, comma, "the ',' in the service",
+            "must be written %2C; all Sentinels stand before the '/', as in "
+            "redis+sentinel://h1,h2,h3/SERVICE");
+    enum url_result result =
+        decode(p, name, "the service", &p->to->sentinels->service);
+    if (result == URL_OK && !is_service(p->to->sentinels->service))
+        return refuse_part(p, from, "the service",
+            "must have 1 to 255 printable ASCII characters and no space, as "
+            "the name in the Sentinels' \"sentinel monitor\"");
+    return result == URL_OK ? parse_db(p, between(stop, end)) : result;
+}
+
+/* -------------------------------------------------------------- the whole */
+
+static enum url_result parse_place(
+    struct parse *p, enum scheme scheme, struct slice in)
+{
+    if (scheme == SCHEME_UNIX)
+        return parse_path(p, in);
+    return p->to->sentinels ? parse_service(p, in) : parse_db(p, in);
+}
+
+static enum url_result parse_server(
+    struct parse *p, enum scheme scheme, struct slice in)
+{
+    if (scheme == SCHEME_UNIX)
+        return URL_OK;
+    return p->to->sentinels ? parse_sentinels(p, in)
+                            : parse_host_port(p, in, &p->to->address);
+}
+
+static enum url_result check_combination(struct parse *p)
+{
+    struct sentinels *s = p->to->sentinels;
+    struct url_ways ways = {.tls = p->to->needs_tls, .sentinels = s};
+    bool said = p->seen & UINT64_C(1) << param_find(slice_of("sentinel_tls"));
+
+    if (s)
+        s->tls = said ? p->to->settings.sentinel_tls : p->to->needs_tls;
+    ways.sentinel_tls = s && s->tls;
+    return combination_valid(&p->to->settings, p->seen, &ways, p->error)
+               ? URL_OK
+               : URL_MALFORMED;
+}
+
+/* What follows "scheme://". */
+static enum url_result parse_rest(
+    struct parse *p, struct slice in, enum scheme scheme)
+{
+    bool local = scheme == SCHEME_UNIX;
     const char *end = in.data + in.len;
     const char *query = find(in, "?");
     const char *path = find(between(in.data, query), "/");
@@ -350,18 +476,29 @@ static enum url_result parse_rest(struct parse *p, struct slice in, bool local)
     if (find(between(path, query), "@") < query)
         return refuse_part(p, path, "the path",
             "contains '@'; " IN_PASSWORD ", and @ in a path as %40");
-    enum url_result result = local ? parse_path(p, between(path, query))
-                                   : parse_db(p, between(path, query));
+    enum url_result result = parse_place(p, scheme, between(path, query));
     if (result == URL_OK && host > in.data)
         result = parse_credentials(p, between(in.data, host - 1));
-    if (result == URL_OK && !local)
-        result = parse_host_port(p, between(host, path));
+    if (result == URL_OK)
+        result = parse_server(p, scheme, between(host, path));
     if (result == URL_OK && query < end)
         result = parse_query(p, between(query + 1, end));
-    if (result == URL_OK && !combination_valid(&p->to->settings, p->seen,
-                                p->to->needs_tls, p->error))
-        return URL_MALFORMED;
-    return result;
+    return result == URL_OK ? check_combination(p) : result;
+}
+
+/* How other clients name the service of Sentinels. */
+static enum url_result refuse_fragment(struct parse *p, const char *place)
+{
+    struct slice scheme = between(p->url, p->url + strcspn(p->url, ":"));
+    static const char word[] = "sentinel";
+    size_t len = sizeof(word) - 1;
+
+    for (size_t i = 0; i + len <= scheme.len; i++)
+        if (strncasecmp(scheme.data + i, word, len) == 0)
+            return refuse_part(p, place, "'#'",
+                "does not begin the service here; write " SENTINEL_URL "/db");
+    return refuse_part(p, place, "'#'",
+        "would begin a fragment, which is not supported; write it as %23");
 }
 
 /* Refuses bytes that no part of a URL may contain unescaped. */
@@ -376,9 +513,7 @@ static enum url_result check_bytes(struct parse *p)
     for (size_t i = 0; i < len; i++) {
         unsigned char byte = (unsigned char)p->url[i];
         if (byte == '#')
-            return refuse_part(p, p->url + i, "'#'",
-                "would begin a fragment, which is not supported; write it "
-                "as %23");
+            return refuse_fragment(p, p->url + i);
         if (byte > ' ' && byte != 0x7f)
             continue;
         refuse_part(
@@ -389,11 +524,35 @@ static enum url_result check_bytes(struct parse *p)
     return URL_OK;
 }
 
-static void set_name(struct endpoint *to, bool local, struct slice scheme)
+/* As many of them as can be read at a glance, and how many more. */
+static void add_sentinels(const struct sentinels *s, struct text *name)
+{
+    unsigned shown = 0;
+    size_t len = 0;
+
+    for (; shown < s->count; shown++) {
+        len += s->at[shown].name.len + 1;
+        if (shown > 0 && len > SHOWN_HOSTS_MAX)
+            break;
+        text_addf(name, "%s%s", shown > 0 ? "," : "", s->at[shown].name.data);
+    }
+    if (shown < s->count)
+        text_addf(name, " and %u more", s->count - shown);
+}
+
+static void set_name(struct endpoint *to, struct slice scheme)
 {
     text_clear(&to->address.name);
     text_add_foreign(&to->address.name, scheme);
-    if (local) {
+    if (to->sentinels) {
+        add_sentinels(to->sentinels, &to->address.name);
+        text_add(&to->address.name, "/");
+        text_add_foreign_max(
+            &to->address.name, slice_of(to->sentinels->service), SERVICE_SHOWN);
+        text_addf(&to->address.name, "/%u", (unsigned)to->settings.db);
+        return;
+    }
+    if (to->address.path) {
         text_add_foreign(&to->address.name, slice_of(to->address.path));
         if (to->settings.db != 0)
             text_addf(&to->address.name, "?db=%u", (unsigned)to->settings.db);
@@ -403,6 +562,16 @@ static void set_name(struct endpoint *to, bool local, struct slice scheme)
         strchr(to->address.host, ':') ? "[%s]:%u/%u" : "%s:%u/%u",
         to->address.host, (unsigned)to->address.port,
         (unsigned)to->settings.db);
+}
+
+static enum url_result expect_sentinels(struct parse *p)
+{
+    p->to->address.port = 0;
+    p->to->sentinels = calloc(1, sizeof(*p->to->sentinels));
+    if (p->to->sentinels)
+        return URL_OK;
+    text_set(p->error, MESSAGE_NO_MEMORY);
+    return URL_NO_MEMORY;
 }
 
 enum url_result url_parse(
@@ -420,14 +589,16 @@ enum url_result url_parse(
     enum url_result result = check_bytes(&p);
     if (result == URL_OK)
         scheme = scheme_read(url, &len, error);
-    endpoint->needs_tls = scheme == SCHEME_TLS;
+    endpoint->needs_tls = scheme == SCHEME_TLS || scheme == SCHEME_SENTINEL_TLS;
     if (result == URL_OK && scheme == SCHEME_UNKNOWN)
         result = URL_MALFORMED;
+    if (scheme == SCHEME_SENTINEL || scheme == SCHEME_SENTINEL_TLS)
+        result = expect_sentinels(&p);
     if (result == URL_OK)
-        result = parse_rest(&p, slice_of(url + len), scheme == SCHEME_UNIX);
+        result = parse_rest(&p, slice_of(url + len), scheme);
     endpoint->given = p.seen;
     if (result == URL_OK)
-        set_name(endpoint, scheme == SCHEME_UNIX, (struct slice){url, len});
+        set_name(endpoint, (struct slice){url, len});
     else
         endpoint_free(endpoint);
     return result;

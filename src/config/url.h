@@ -4,9 +4,12 @@
  *
  *     redis://[user][:password]@host[:port][/db][?parameter=value&...]
  *     unix://[[user][:password]@]/path[?parameter=value&...]
+ *     redis+sentinel://[user][:password]@host[:port],.../SERVICE[/db][?...]
  *
  * rediss:// is the same over TLS. valkey:// means the same as redis://, and
- * valkeys:// as rediss://. Every part may contain %XX, but not
+ * valkeys:// as rediss://; each of the four may have +sentinel. A comma divides
+ * hosts only there: they are the Sentinels, and user, password and db are the
+ * server's. Every part may contain %XX, but not
  * %00. An IPv6 zone is written [fe80::1%25eth0]. The last '@' before the first
  * '/' or '?' ends the credentials; a path must not contain '@'. An empty
  * password means none. A user without a password is an error, as is anything
@@ -70,7 +73,9 @@ struct target {
 
 static inline struct target target_of(const struct endpoint *e)
 {
-    return (struct target){&e->address, &e->settings, e->tls, e->server};
+    /* With Sentinels *tls may be for them alone. */
+    struct tls *tls = e->sentinels && !e->needs_tls ? NULL : e->tls;
+    return (struct target){&e->address, &e->settings, tls, e->server};
 }
 
 enum url_result { URL_OK, URL_MALFORMED, URL_NO_MEMORY };

@@ -35,6 +35,24 @@ static const struct row {
     {"redis://h?tls_min=1.3", "write rediss:// (or valkeys://)"},
     {"redis://h?tls_ciphers=x", "tls_ciphers is for TLS"},
     {"redis://h?tls_ciphersuites=x", "tls_ciphersuites is for TLS"},
+    {"redis+sentinel://h/m?sentinel_user=u&sentinel_password=p", NULL},
+    {"redis+sentinel://h/m?sentinel_user=u&sentinel_password_file=/p", NULL},
+    {"rediss+sentinel://h/m?sni=x&sentinel_tls=0", NULL},
+    {"redis+sentinel://h/m?cacert=/c&sentinel_tls=1", NULL},
+    {"redis+sentinel://h/m?sentinel_user=u",
+        "sentinel_user is given without a password; add "
+        "sentinel_password_file=FILE"},
+    {"redis+sentinel://h/m?sentinel_password=p&sentinel_password_file=/p",
+        "sentinel_password and sentinel_password_file are both given"},
+    {"redis+sentinel://h/m?sni=x&sentinel_tls=1",
+        "sni is for TLS to the server"},
+    {"redis+sentinel://h/m?sni=x", "write rediss+sentinel:// instead of"},
+    {"redis+sentinel://h/m?cacert=/c&sentinel_tls=0", "cacert is for TLS"},
+    {"redis://h?sentinel_user=u", "sentinel_user is for Sentinels, but this "
+                                  "URL names the server itself"},
+    {"rediss://h?sentinel_password=S3CRET", "sentinel_password is for"},
+    {"unix:///s?sentinel_password_file=/p", "sentinel_password_file is for"},
+    {"redis://h?sentinel_tls=0", "write redis+sentinel://host:26379/SERVICE"},
     {"rediss://h?verify=yes", "must be full, ca or none"},
     {"rediss://h?tls_min=1.1", "must be 1.2 or 1.3"},
     {"rediss://h?ssl_ca_certs=/c", "belongs to redis-py; write cacert=FILE"},
@@ -53,6 +71,7 @@ static void combinations_are_checked(void **state)
         if (table[i].words) {
             assert_int_equal(result, URL_MALFORMED);
             assert_contains(error.data, table[i].words);
+            assert_null(strstr(error.data, "S3CRET"));
             continue;
         }
         if (result != URL_OK)
@@ -73,6 +92,30 @@ static void only_schemes_of_tls_need_it(void **state)
         struct text error = {0};
         assert_int_equal(url_parse(&endpoint, urls[i], &error), URL_OK);
         assert_int_equal(endpoint.needs_tls, i >= 3);
+        endpoint_free(&endpoint);
+    }
+}
+
+/* To the Sentinels by default as to the server. */
+static void each_way_may_use_tls(void **state)
+{
+    static const struct {
+        const char *url;
+        bool server, sentinels;
+    } rows[] = {{"redis+sentinel://h/m", false, false},
+        {"valkey+sentinel://h/m?sentinel_tls=1", false, true},
+        {"rediss+sentinel://h/m", true, true},
+        {"valkeys+sentinel://h/m?sentinel_tls=0", true, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct endpoint endpoint = {.settings = {.timeout_ms = 2000}};
+        struct text error = {0};
+        assert_int_equal(url_parse(&endpoint, rows[i].url, &error), URL_OK);
+        assert_int_equal(endpoint.needs_tls, rows[i].server);
+        assert_int_equal(endpoint.sentinels->tls, rows[i].sentinels);
+        endpoint.tls = (struct tls *)&endpoint; /* only compared */
+        assert_int_equal(target_of(&endpoint).tls != NULL, rows[i].server);
         endpoint_free(&endpoint);
     }
 }
@@ -101,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(combinations_are_checked),
         cmocka_unit_test(only_schemes_of_tls_need_it),
+        cmocka_unit_test(each_way_may_use_tls),
         cmocka_unit_test(a_callback_may_have_the_password),
     };
 

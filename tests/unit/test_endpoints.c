@@ -235,14 +235,72 @@ static void guard_is_on_from_two_on(void **state)
 
 /* Which guards a list of servers has, and the longest lease, which a guard
  * lasts for. */
+/* Until Sentinels are followed (api/endpoints.c), such a URL is refused when
+ * everything else has been decided. */
+static void accepted(const char *list)
+{
+    if (split(list) != NXL_OK)
+        assert_string_equal(error.data, "Sentinel URLs are not followed yet");
+}
+
+static const struct guards {
+    const char *list;
+    bool restarts, failover;
+    unsigned max_ttl_ms;
+} sentinel_rows[] = {
+    {"redis+sentinel://h1,h2,h3/m", true, true, 30000},
+    {"redis+sentinel://h/m?max_ttl_ms=5000", true, true, 5000},
+    {"redis+sentinel://h/m?guard_failover=off", false, false, 60000},
+    {"redis+sentinel://h/m?guard_failover=off&guard_restarts=on", true, false,
+        30000},
+    {"redis+sentinel://h/m?guard_failover=off&guard_restarts=off", false, false,
+        60000},
+};
+
+/* One service is one server, and it may fail over. */
+static void sentinels_lead_to_one_server(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(sentinel_rows) / sizeof(*sentinel_rows);
+         i++) {
+        const struct guards *row = &sentinel_rows[i];
+        print_message("%s\n", row->list);
+        accepted(row->list);
+        assert_int_equal(e.guards_restarts, row->restarts);
+        assert_int_equal(e.guards_failover, row->failover);
+        assert_int_equal(e.at[0].settings.max_ttl_ms, row->max_ttl_ms);
+        assert_false(e.copies_decided);
+        endpoints_free(&e);
+    }
+    accepted("redis+sentinel://h/m?wait_replicas=0");
+    assert_true(e.copies_decided);
+    endpoints_free(&e);
+    refused("redis+sentinel://h/m?guard_restarts=off", NXL_E_URL,
+        "guard_failover=on, the default with Sentinels, includes "
+        "guard_restarts: remove guard_restarts=off");
+    refused("redis+sentinel://h/m?scheme=timestamp&guard_failover=off",
+        NXL_E_URL, "scheme=timestamp does not work with Sentinels");
+    refused("redis://a,redis+sentinel://h1,h2/m", NXL_E_URL,
+        "URL 2 of 2 names Sentinels: one Sentinel service is one server, and "
+        "Redlock needs independent servers");
+    refused("redis+sentinel://h1/m,redis+sentinel://h2/m", NXL_E_URL,
+        "list the Sentinels of a service in one URL");
+    refused("redis+sentinel://h/m?wait_ms=600", NXL_E_URL, "500ms");
+    refused("redis+sentinel://h/m,redis://", NXL_E_URL, "URL 1 of 2 names");
+    refused("redis+sentinel://h/m,h2", NXL_E_URL, "must be written %2C");
+    refused("redis+sentinel://h,h2/m,", NXL_E_URL, "empty element");
+    refused("redis+sentinel://h/m?prefix=x,redis+sentinel://h", NXL_E_URL,
+        "URL 2 of 2: the service in the URL (byte 19) is missing");
+    refused("redis+sentinel://h/m?sentinel_password_file=/nowhere/pw",
+        NXL_E_URL, "cannot use the password file /nowhere/pw");
+    refused("redis+sentinel://h/m?sentinel_tls=1&cacert=/nowhere/ca", NXL_E_URL,
+        "/nowhere/ca");
+}
+
 static void guards_and_the_longest_lease(void **state)
 {
     (void)state;
-    static const struct {
-        const char *list;
-        bool restarts, failover;
-        unsigned max_ttl_ms;
-    } rows[] = {
+    static const struct guards rows[] = {
         {"redis://a", false, false, 60000},
         {"redis://a?guard_restarts=on", true, false, 30000},
         {"redis://a?guard_failover=on", true, true, 30000},
@@ -345,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_server_has_its_own),
         cmocka_unit_test(guard_is_on_from_two_on),
         cmocka_unit_test(guards_and_the_longest_lease),
+        cmocka_unit_test(sentinels_lead_to_one_server),
         cmocka_unit_test(poll_is_off_unless_asked_for),
         cmocka_unit_test(arrays),
     };

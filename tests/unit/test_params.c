@@ -17,7 +17,7 @@ static char *copy(const char *text)
 static void every_row_is_told_to_people(void **state)
 {
     (void)state;
-    assert_int_equal(url_param_count, 28);
+    assert_int_equal(url_param_count, 32);
     for (size_t i = 0; i < url_param_count; i++) {
         assert_int_equal(param_find(slice_of(url_params[i].name)), i);
         assert_true(strlen(url_params[i].value) > 0);
@@ -129,6 +129,14 @@ static void another_clients_name_is_translated(void **state)
             "better cacert=FILE"},
         {"verifyPeer", "it belongs to Lettuce; write verify=full, ca or none"},
         {"ssl", "it belongs to other clients; write rediss:// for redis://"},
+        {"sentinelMasterId",
+            "it belongs to Lettuce; write redis+sentinel://host:26379/SERVICE"},
+        {"master_name", "it belongs to go-redis; write "
+                        "redis+sentinel://host:26379/SERVICE"},
+        {"service_name", "it belongs to redis-py; write "
+                         "redis+sentinel://host:26379/SERVICE"},
+        {"sentinels", "it belongs to other clients; write "
+                      "redis+sentinel://h1,h2,h3/SERVICE"},
     };
     struct text text;
 

@@ -168,12 +168,50 @@ static const struct bad {
     {"unix:r.sock", "write unix:///run/redis.sock"},
     {"/:S3CRET@/run/r.sock", "write unix:///run/redis.sock"},
     {"http://localhost", "scheme 'http' is unknown; write redis://"},
-    {"redis+sentinel://a:1/x", "'redis+sentinel' is not supported: nxlock does "
-                               "not ask Sentinels for the primary"},
-    {"rediss+sentinel://:s3cret@a", "scheme is not supported: nxlock does not "
-                                    "ask Sentinels"},
-    {"redis-sentinel://a:26379", "write the URL of the primary"},
-    {"REDIS-SENTINEL://a:26379", "write the URL of the primary"},
+    {"redis-sentinel://a:26379",
+        "'redis-sentinel' is unknown; for servers that Sentinels monitor write "
+        "redis+sentinel://host:26379/SERVICE, or rediss+sentinel:// (TLS)"},
+    {"REDIS-SENTINEL://:S3CRET@a", "write redis+sentinel://host"},
+    {"sentinel://a", "write redis+sentinel://host"},
+    {"unix+sentinel:///x", "write redis+sentinel://host"},
+    {"redis-sentinel://h/0#mymaster",
+        "'#' in the URL (byte 21) does not begin the service here; write "
+        "redis+sentinel://host:26379/SERVICE/db"},
+    {"redis+sentinel://:S3CRET@h/0#m", "does not begin the service here"},
+    {"redis://h/0#sentinel", "would begin a fragment"},
+    {"redis+sentinel://a",
+        "the service in the URL (byte 19) is missing; write "
+        "redis+sentinel://host:26379/SERVICE, the name in the Sentinels' "
+        "\"sentinel monitor\""},
+    {"redis+sentinel://a/", "the service in the URL (byte 20) is missing"},
+    {"redis+sentinel://a//0", "the service in the URL (byte 20) is missing"},
+    {"redis+sentinel://a?db=1", "the service in the URL (byte 19) is missing"},
+    {"redis+sentinel://", "the service in the URL (byte 18) is missing"},
+    {"redis+sentinel:///m", "the list of Sentinels in the URL (byte 18) has an "
+                            "empty element; write redis+sentinel://h1,h2,h3/"},
+    {"redis+sentinel://a,,b/m", "Sentinels in the URL (byte 20) has an empty"},
+    {"redis+sentinel://a,/m", "Sentinels in the URL (byte 20) has an empty"},
+    {"redis+sentinel://:S3CRET@,a/m", "the URL (byte 26) has an empty"},
+    {"redis+sentinel://a,b,A:26379/m",
+        "the list of Sentinels in the URL (byte 22) names the same one twice"},
+    {"redis+sentinel://[::1],[::1]/m", "(byte 24) names the same one twice"},
+    {"redis+sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p/m",
+        "in the URL (byte 48) has more than 15 elements; list at most 15"},
+    {"redis+sentinel://a/m,b", "the ',' in the service in the URL (byte 21) "
+                               "must be written %2C; all Sentinels stand"},
+    {"redis+sentinel://a/%20", "the service in the URL (byte 20) must have 1"},
+    {"redis+sentinel://a/%C3%A4", "the service in the URL (byte 20) must have"},
+    {"redis+sentinel://a/%00", "the service in the URL (byte 20) cannot hold"},
+    {"redis+sentinel://a/m/x", "the db in the URL (byte 22) must be a number"},
+    {"redis+sentinel://a/m/1/2", "the db in the URL (byte 22)"},
+    {"redis+sentinel://joe:77777,S3CRET/m", "the port in the URL (byte 22) "
+                                            "must be a number from 1 to 65535"},
+    {"redis+sentinel://joe:S3CRET,b/m", "the port in the URL (byte 22)"},
+    {"redis+sentinel://a,b c/m", "a space or control byte"},
+    {"redis+sentinel://a,b%20c/m", "the host in the URL (byte 20)"},
+    {"redis+sentinel://::1/m", "IPv6 address in brackets"},
+    {"redis+sentinel://joe:S3/CRET@h/m", "the path in the URL (byte 24)"},
+    {"redis+sentinel://joe@a/m", "a user without a password"},
     {"redis+cluster://a:1", "'redis+cluster' is not supported: nxlock does not "
                             "support Redis Cluster"},
     {"rediss-cluster://:s3cret@a", "scheme is not supported: nxlock does not "
@@ -305,10 +343,94 @@ static void mistakes_are_named(void **state)
         assert_contains(error.data, bad[i].words);
         assert_null(strstr(error.data, "S3CRET"));
         assert_true(error.len < TEXT_MAX - 1);
+        assert_null(strstr(error.data, "77777"));
         assert_null(e.address.host);
         assert_null(e.address.path);
+        assert_null(e.sentinels);
         assert_null(e.settings.login.password);
     }
+}
+
+static const struct listed {
+    const char *url, *service, *name;
+    unsigned count, db;
+    const char *at[3];
+} listed[] = {
+    {"redis+sentinel://h/m", "m", "redis+sentinel://h:26379/m/0", 1, 0,
+        {"h:26379"}},
+    {"valkeys+sentinel://a,b:1,[::1]/mymaster/3", "mymaster",
+        "valkeys+sentinel://a:26379,b:1,[::1]:26379/mymaster/3", 3, 3,
+        {"a:26379", "b:1", "[::1]:26379"}},
+    {"REDIS+Sentinel://joe:p@w,x@a:2,a/m%2Fa%2c/?db=2", "m/a,",
+        "REDIS+Sentinel://a:2,a:26379/m/a,/2", 2, 2, {"a:2", "a:26379"}},
+    {"redis+sentinel://[fe80::1%25eth0]:5/0/1?sentinel_password=x", "0",
+        "redis+sentinel://[fe80::1%eth0]:5/0/1", 1, 1, {"[fe80::1%eth0]:5"}},
+};
+
+static void sentinels_are_listed(void **state)
+{
+    struct endpoint e;
+    struct text error;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++) {
+        const struct listed *l = &listed[i];
+        enum url_result result = parse(&e, l->url, &error);
+        if (result != URL_OK)
+            print_error("%s: %s\n", l->url, error.data);
+        assert_int_equal(result, URL_OK);
+        assert_null(e.address.host);
+        assert_null(e.address.path);
+        assert_int_equal(e.address.port, 0);
+        assert_string_equal(e.address.name.data, l->name);
+        assert_string_equal(e.sentinels->service, l->service);
+        assert_int_equal(e.sentinels->count, l->count);
+        assert_int_equal(e.settings.db, l->db);
+        for (unsigned k = 0; k < l->count; k++) {
+            const struct server_address *at = &e.sentinels->at[k];
+            assert_string_equal(at->name.data, l->at[k]);
+            assert_null(at->path);
+            assert_int_equal(at->port, atoi(strrchr(l->at[k], ':') + 1));
+        }
+        if (strchr(l->url, '@')) {
+            assert_string_equal(e.settings.login.user, "joe");
+            assert_string_equal(e.settings.login.password, "p@w,x");
+        }
+        endpoint_free(&e);
+        endpoint_free(&e);
+    }
+}
+
+/* The name of a URL is cut at a Sentinel, and says how many more there are. */
+static void long_lists_have_a_short_name(void **state)
+{
+    char url[4096] = "redis+sentinel://", label[61];
+    struct endpoint e;
+    struct text error;
+
+    (void)state;
+    memset(label, 'x', 60);
+    label[60] = '\0';
+    for (char c = 'a'; c < 'a' + SENTINELS_MAX; c++)
+        sprintf(
+            strchr(url, '\0'), "%s%c%s.example", c > 'a' ? "," : "", c, label);
+    strcat(url, "/m");
+    assert_int_equal(parse(&e, url, &error), URL_OK);
+    assert_int_equal(e.sentinels->count, SENTINELS_MAX);
+    assert_contains(e.address.name.data, ".example:26379 and 13 more/m/0");
+    assert_true(e.address.name.len < 250);
+    endpoint_free(&e);
+
+    /* A service as long as it may be, and longer. */
+    strcpy(url, "redis+sentinel://a/%41");
+    memset(url + 22, 'm', 255);
+    url[22 + 254] = '\0';
+    assert_int_equal(parse(&e, url, &error), URL_OK);
+    assert_int_equal(strlen(e.sentinels->service), 255);
+    endpoint_free(&e);
+    strcat(url, "m");
+    assert_int_equal(parse(&e, url, &error), URL_MALFORMED);
+    assert_contains(error.data, "the service in the URL (byte 20) must have 1");
 }
 
 static void lengths_have_limits(void **state)
@@ -398,28 +520,33 @@ static void no_slip_shows_a_password(void **state)
     assert_true(refused > 1000);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+static void runs_out_of_memory(const char *url, int allocations)
 {
-    static const char url[] = "redis://joe:S3CRET@h/1?timeout_ms=10&prefix=x";
     struct endpoint e;
     struct text error;
-    enum url_result result;
 
-    (void)state;
     for (int n = 0;; n++) {
         calloc_left = n;
-        result = parse(&e, url, &error);
+        enum url_result result = parse(&e, url, &error);
         calloc_left = -1;
         if (result == URL_OK) {
-            assert_int_equal(n, 6);
+            assert_int_equal(n, allocations);
             break;
         }
         assert_int_equal(result, URL_NO_MEMORY);
         assert_contains(error.data, "out of memory");
         assert_null(e.address.host);
+        assert_null(e.sentinels);
         assert_null(e.settings.login.password);
     }
     endpoint_free(&e);
+}
+
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    runs_out_of_memory("redis://joe:S3CRET@h/1?timeout_ms=10&prefix=x", 6);
+    runs_out_of_memory("redis+sentinel://joe:S3CRET@h1,h2/m/1", 7);
 }
 
 int main(void)
@@ -428,6 +555,8 @@ int main(void)
         cmocka_unit_test(parts_are_understood),
         cmocka_unit_test(parameters_set_what_they_name),
         cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(sentinels_are_listed),
+        cmocka_unit_test(long_lists_have_a_short_name),
         cmocka_unit_test(lengths_have_limits),
         cmocka_unit_test(no_slip_shows_a_password),
         cmocka_unit_test(running_out_of_memory_is_an_error),

@@ -28,6 +28,7 @@ static void values_are_judged_as_in_a_url(void **state)
     for (size_t i = 0; i < url_param_count; i++) {
         /* Those that need or exclude others are in test_combination.c. */
         if (strncmp(url_params[i].help, "TLS", 3) == 0 ||
+            strncmp(url_params[i].help, "Sentinel", 8) == 0 ||
             strcmp(url_params[i].name, "password_file") == 0)
             continue;
         /* A user needs a password, and a password stands once. */
@@ -76,6 +77,7 @@ static void a_list_is_divided_before_a_scheme(void **state)
         {"redis://a", 9},
         {"redis://a,redis://b", 9},
         {"redis://a,b", 11},
+        {"redis+sentinel://a,b:1/m,redis://c", 24},
         {"redis://:x,y@a,redis://b", 14},
         {"redis://a?prefix=x,:/y,x+y-z.1://b", 22},
         {"redis://a,1x://b", 16},
