@@ -38,6 +38,8 @@ enum warning_kind {
     WARNINGS
 };
 
+struct watch;
+
 struct nxl_client {
     pthread_mutex_t mutex;
     int cancel_state;        /* see client_lock() */
@@ -48,8 +50,10 @@ struct nxl_client {
     int wake_fd; /* eventfd that wakes a thread in turn_wait() */
     struct source wake;
 
-    unsigned server_count;          /* of a vote */
-    struct nodes nodes;             /* the servers */
+    unsigned server_count; /* of a vote */
+    struct nodes nodes;    /* the servers */
+    struct watch *watch;   /* of the Sentinels that say where the only one is;
+                            * NULL: its URL says so */
     struct peer peers[MAX_SERVERS]; /* kept current by client_update_peers() */
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
@@ -127,6 +131,12 @@ static inline bool client_forked(const struct nxl_client *client)
 
 /* The first call decides the mode. False: the client is in the other one. */
 bool client_enter(struct nxl_client *client, enum mode mode);
+
+/* Is a call under way, or a lock renewed? */
+static inline bool client_in_use(const struct nxl_client *client)
+{
+    return timers_next(&client->timers) != NEVER || client->renewed_locks > 0;
+}
 
 /* Updates peers. */
 void client_read_peers(struct nxl_client *client);

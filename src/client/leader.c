@@ -60,7 +60,7 @@ void leader_hand_on(struct nxl_client *client)
 /* ---------------------------------------------------------------- following */
 
 /* What a follower knows of the leader. */
-struct watch {
+struct following {
     unsigned turns; /* client->turns when it last looked */
     uint64_t pause; /* until it looks again */
     bool woken;     /* the leader has taken no turn, and was woken */
@@ -70,25 +70,25 @@ struct watch {
  * at first, because most answers come soon. Each follower goes by its own call,
  * so they do not all wake at once. */
 static uint64_t next_look(
-    const struct watch *w, const struct timer *timer, uint64_t now)
+    const struct following *f, const struct timer *timer, uint64_t now)
 {
-    if (w->woken || timer->heap_slot == 0 || timer->at == NEVER)
-        return w->woken ? LEADER_GRACE : w->pause;
+    if (f->woken || timer->heap_slot == 0 || timer->at == NEVER)
+        return f->woken ? LEADER_GRACE : f->pause;
     return earlier(
-        w->pause, deadline_after(deadline_left(timer->at, now), LEADER_GRACE));
+        f->pause, deadline_after(deadline_left(timer->at, now), LEADER_GRACE));
 }
 
 /* A follower woke by itself. True: it leads now. */
 static bool look_after_leader(
-    struct nxl_client *client, struct call *call, struct watch *w)
+    struct nxl_client *client, struct call *call, struct following *f)
 {
-    if (client->turns != w->turns) {
-        w->turns = client->turns;
-        w->pause = deadline_after(w->pause, w->pause);
-        w->woken = false;
-    } else if (!w->woken) {
+    if (client->turns != f->turns) {
+        f->turns = client->turns;
+        f->pause = deadline_after(f->pause, f->pause);
+        f->woken = false;
+    } else if (!f->woken) {
         turn_wake(client);
-        w->woken = true;
+        f->woken = true;
     } else {
         return leader_take_over(client, call);
     }
@@ -101,7 +101,8 @@ static bool look_after_leader(
 static bool follow(
     struct nxl_client *client, struct call *call, const struct timer *timer)
 {
-    struct watch watch = {.turns = client->turns, .pause = LEADER_GRACE};
+    struct following following = {
+        .turns = client->turns, .pause = LEADER_GRACE};
     turn_hurry(client);
     call->asleep = true;
     call->promoted = false;
@@ -109,7 +110,7 @@ static bool follow(
     do {
         /* One that is asleep no longer has just been woken. */
         uint64_t ns =
-            call->asleep ? next_look(&watch, timer, clock_now()) : NEVER;
+            call->asleep ? next_look(&following, timer, clock_now()) : NEVER;
         pthread_mutex_unlock(&client->mutex);
         if (call_sleep(call, ns)) {
             if (!call->promoted)
@@ -118,7 +119,7 @@ static bool follow(
             return true;
         }
         pthread_mutex_lock(&client->mutex);
-    } while (!call->asleep || !look_after_leader(client, call, &watch));
+    } while (!call->asleep || !look_after_leader(client, call, &following));
     call->asleep = false;
     list_remove(&call->node);
     return true;

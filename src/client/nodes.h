@@ -29,10 +29,11 @@ struct voter {
 /* What the client's poller reports. */
 struct source {
     enum {
-        SOURCE_WAKE,    /* nxl_client.wake */
-        SOURCE_TIMER,   /* nxl_client.timer */
-        SOURCE_SERVER,  /* node.connection */
-        SOURCE_MESSAGES /* node.messages */
+        SOURCE_WAKE,     /* nxl_client.wake */
+        SOURCE_TIMER,    /* nxl_client.timer */
+        SOURCE_SERVER,   /* node.connection */
+        SOURCE_MESSAGES, /* node.messages */
+        SOURCE_SENTINEL  /* of a Sentinel: see watch.h */
     } kind;
 };
 

@@ -11,6 +11,7 @@
 #include "base/deadline.h"
 #include "client/leader.h"
 #include "client/turn.h"
+#include "client/watch.h"
 
 /* How long a new thread waits for its first renewal. */
 #define START_GRACE (100 * NS_PER_MS)
@@ -34,16 +35,32 @@ static bool thread_wanted(const struct nxl_client *client, uint64_t now)
                now < alarm->needed_until);
 }
 
+/* When a renewal is due, or a question to the Sentinels. */
+static uint64_t due_next(const struct nxl_client *client)
+{
+    const struct watch *watch = client->watch;
+    uint64_t renewal = timers_next(&client->renewals);
+    return watch && client->renewed_locks > 0
+               ? earlier(renewal, watch_asks_at(watch, true))
+               : renewal;
+}
+
 static uint64_t next_turn(const struct nxl_client *client)
 {
-    uint64_t due = timers_next(&client->renewals);
+    uint64_t due = due_next(client);
     return client->renewed_locks > 0 ? due
                                      : earlier(due, client->alarm.needed_until);
 }
 
 static bool is_due(const struct nxl_client *client, uint64_t now)
 {
-    return timers_next(&client->renewals) <= now;
+    return due_next(client) <= now;
+}
+
+static bool is_asking(const struct nxl_client *client, uint64_t now)
+{
+    const struct watch *watch = client->watch;
+    return watch && watch_is_asking(watch, now);
 }
 
 /* Leads until no renewal is due or under way, or another thread takes over. */
@@ -51,7 +68,8 @@ static void lead(struct nxl_client *client)
 {
     uint64_t now = clock_now();
     while (now != 0 && !client->alarm.stop &&
-           (client->running_renewals > 0 || is_due(client, now)))
+           (client->running_renewals > 0 || is_due(client, now) ||
+               is_asking(client, now)))
         now = leader_turn(client, now);
     if (now != 0)
         leader_hand_on(client);

@@ -522,7 +522,16 @@ void subscriber_turn(struct subscriber *s, uint64_t now)
 
 bool subscriber_push(struct subscriber *s, uint64_t now)
 {
-    return server_push(&s->listener->server, now);
+    struct server *l = &s->listener->server;
+    if (l->unlocated && s->commands->state == SERVER_UP)
+        server_located(l); /* it has the same address */
+    return server_push(l, now);
+}
+
+void subscriber_leave(struct subscriber *s, const char *why, uint64_t now)
+{
+    if (s->listener)
+        server_leave(&s->listener->server, why, now);
 }
 
 /* ------------------------------------------------------------------- the end

@@ -114,6 +114,9 @@ void subscriber_turn(struct subscriber *s, uint64_t now);
 /* True: something has failed, so subscriber_turn() must be called again. */
 bool subscriber_push(struct subscriber *s, uint64_t now);
 
+/* The node's server is about to be at another address: see server_leave(). */
+void subscriber_leave(struct subscriber *s, const char *why, uint64_t now);
+
 /* ------------------------------------------------------------ for its end */
 
 /* As server_stop(). */

@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "client/operation.h"
 #include "client/voters.h"
+#include "client/watch.h"
 
 uint64_t turn_deadline(const struct nxl_client *client)
 {
@@ -19,6 +20,8 @@ uint64_t turn_deadline(const struct nxl_client *client)
         if (subscriber_used(&n->subscriber))
             at = earlier(at, subscriber_deadline(&n->subscriber));
     }
+    if (client->watch)
+        at = earlier(at, watch_deadline(client->watch, client_in_use(client)));
     return at;
 }
 
@@ -31,6 +34,9 @@ static bool push(struct nxl_client *client, uint64_t now)
         if (subscriber_used(&n->subscriber))
             failed |= subscriber_push(&n->subscriber, now);
     }
+    /* Whether they have to be asked is known now. */
+    if (client->watch)
+        failed |= watch_push(client->watch, client_in_use(client), now);
     return failed;
 }
 
@@ -84,6 +90,9 @@ static void take_completions(struct node *n, uint64_t now)
 
 static void take_all(struct nxl_client *client, uint64_t now)
 {
+    /* What the Sentinels say comes before the answers that it is about. */
+    if (client->watch)
+        watch_turn(client->watch, now);
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
         take_completions(n, now);
         if (subscriber_used(&n->subscriber))
@@ -114,6 +123,9 @@ static void take_event(
     case SOURCE_MESSAGES:
         subscriber_ready(
             &list_entry(source, struct node, messages)->subscriber, revents);
+        break;
+    case SOURCE_SENTINEL:
+        watch_ready(source, revents);
         break;
     case SOURCE_WAKE:
         drain(client->wake_fd);

@@ -16,8 +16,9 @@
 #include "client/client.h"
 
 /* The most events of one wait; the next one returns what is left. Enough for
- * each server, the second connection, the wake-up and the timer. */
-#define TURN_EVENTS (MAX_SERVERS + 3)
+ * each server (or Sentinel, and the primary), the second connection, the
+ * wake-up and the timer. */
+#define TURN_EVENTS (MAX_SERVERS + 4)
 
 struct turn_events {
     int count;

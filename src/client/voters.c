@@ -12,6 +12,7 @@
 
 #include "base/deadline.h"
 #include "client/ineligible.h"
+#include "client/watch.h"
 #include "core/weigh.h"
 #include "wire/strategies.h"
 
@@ -75,6 +76,7 @@ struct eligibility_terms voters_terms(const struct node *n)
         .several = client->server_count > 1,
         .guard = client->guards_restarts,
         .failover = client->guards_failover,
+        .sentinels = client->watch,
         .durable = n->server.to.settings->durable,
     };
 }
@@ -141,6 +143,8 @@ bool voters_judge_new(struct node *n, uint64_t now)
         .no_aof = s->facts.aof == AOF_OFF,
         .set_back = s->facts.set_back,
     };
+    if (n->client->watch)
+        info.named_s = watch_named_s(n->client->watch, now);
     facts_clock(&s->facts, &info.clock_low_ns, &info.clock_high_ns);
     struct eligibility_terms terms = voters_terms(n);
     v->judged = s->connections;

@@ -9,6 +9,7 @@
 
 #include "base/deadline.h"
 #include "base/slice.h"
+#include "core/confirm.h"
 #include "core/lease.h"
 #include "model/guard.h"
 
@@ -28,10 +29,12 @@ static uint64_t longest_s(const struct eligibility_terms *terms)
 }
 
 /* The former primary may have granted the longest lease some time after another
- * one was promoted. */
+ * one was promoted, or was named by a majority of the Sentinels. */
 static uint64_t slack_s(const struct eligibility_terms *terms)
 {
-    return terms->failover ? LINEAGE_SLACK_MS / 1000 : 0;
+    if (!terms->failover)
+        return 0;
+    return (terms->sentinels ? CONFIRM_VALID_MS : LINEAGE_SLACK_MS) / 1000;
 }
 
 uint64_t eligibility_needed_s(const struct eligibility_terms *terms)
@@ -110,6 +113,15 @@ static bool was_promoted(
            certain_age_s(info) >= usually_needed_s(terms);
 }
 
+/* For how long a majority of the Sentinels has named it, at least. One that has
+ * started since has lost what it had not written. */
+static uint64_t named_age_s(const struct server_info *info, bool second)
+{
+    return second && info->named_s > 0
+               ? earlier((uint64_t)info->named_s, certain_age_s(info))
+               : 0;
+}
+
 /* What the history of its data demands; without the guard against failovers,
  * only whether it is another process. */
 static void quarantine(struct eligibility *e, const struct server_info *info,
@@ -122,6 +134,7 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
     bool lossless = terms->durable && !second;
     uint64_t age =
         second && info->primary_s > 0 ? (uint64_t)info->primary_s : 0;
+    uint64_t named = later(age, named_age_s(info, second));
     bool promoted = terms->failover && was_promoted(info, terms);
     enum quarantine_cause cause = promoted ? CAUSE_PROMOTED : CAUSE_CHANGED;
     if (news == LINEAGE_HANDED_OVER && !terms->failover)
@@ -137,7 +150,7 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
         quarantine_rest(e, needed, age, cause, now);
         return;
     case LINEAGE_REPLACED:
-        quarantine_rest(e, lossless ? 0 : needed, age, cause, now);
+        quarantine_rest(e, lossless ? 0 : needed, named, cause, now);
         return;
     case LINEAGE_UNSEEN:
         if (second)
@@ -146,7 +159,7 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
     case LINEAGE_FIRST_OLD:
         if (second && guarded(GUARD_AGE))
             quarantine_rest(
-                e, needed, age, promoted ? CAUSE_OLD_PROMOTION : cause, now);
+                e, needed, named, promoted ? CAUSE_OLD_PROMOTION : cause, now);
         break;
     case LINEAGE_FIRST:
     case LINEAGE_SAME:
@@ -221,6 +234,7 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     e->durable = terms->durable;
     e->failover = terms->failover;
     e->several = terms->several;
+    e->sentinels = terms->sentinels;
 }
 
 int64_t eligibility_handed_over_s(const struct eligibility *e,
@@ -265,7 +279,7 @@ enum fault eligibility_fault(const struct eligibility *e, uint64_t now)
     case REASON_NO_INFO:
         return FAULT_NO_INFO;
     case REASON_REPLICA:
-        return e->failover ? FAULT_DEMOTED : FAULT_NOT_PRIMARY;
+        return e->failover || e->sentinels ? FAULT_DEMOTED : FAULT_NOT_PRIMARY;
     case REASON_ACTIVE_REPLICA:
         return FAULT_ACTIVE_REPLICA;
     case REASON_CLUSTER:

@@ -32,6 +32,8 @@ struct eligibility_terms {
     bool several;           /* it is one of several servers */
     bool guard;             /* against restarts */
     bool failover;          /* and against promotions; only with guard */
+    bool sentinels;         /* Sentinels say which server it is. With failover
+                             * a majority of them has to confirm what counts */
     bool durable;           /* the URL says that it never loses data */
 };
 
@@ -73,6 +75,10 @@ struct eligibility {
     bool durable;       /* likewise, see the terms */
     bool failover;      /* likewise */
     bool several;       /* likewise */
+    bool sentinels;     /* likewise */
+    /* When a majority of the Sentinels has named this server last (see
+     * core/confirm.h); kept up to date by whoever asks them. */
+    uint64_t confirmed_at;
 };
 
 /* No lock belongs there, even with one server and whatever its name. */

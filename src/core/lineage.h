@@ -47,6 +47,9 @@ struct server_info {
     /* It has been a primary for so long at least, by the age of its replicas'
      * connections or by the marker key (wire/marker.h); 0: nobody knows. */
     int64_t primary_s;
+    /* A majority of the Sentinels has named it for so long at least; 0: nobody
+     * knows. */
+    int64_t named_s;
     /* How far its time of day is ahead of this client's clock: between these.
      * Both 0: unknown. */
     int64_t clock_low_ns, clock_high_ns;

@@ -47,6 +47,12 @@ void renewal_extended(
         schedule_extended(&r->schedule, lease->promised, now);
 }
 
+void renewal_hurry(struct renewal *r, uint64_t now)
+{
+    if (renewal_on(r))
+        schedule_hurry(&r->schedule, now);
+}
+
 static void close_round(struct renewal *r, enum renewal_state next)
 {
     if (renewal_busy(r)) {

@@ -69,6 +69,8 @@ void renewal_extended(
     struct renewal *r, const struct lease *lease, uint64_t now);
 /* A call learnt that the token is gone: the lease is lost. */
 void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now);
+/* What a server has may have been lost: renews now, which tells. */
+void renewal_hurry(struct renewal *r, uint64_t now);
 /* Stops renewing. Effects of kind EFFECT_ABANDON may follow. */
 void renewal_stop(struct renewal *r);
 

@@ -104,6 +104,12 @@ uint64_t schedule_patience(
         deadline_after(now, earlier(share, timeout_ns)), schedule_lost_at(h));
 }
 
+void schedule_hurry(struct schedule *h, uint64_t now)
+{
+    if (h->renew_at != NEVER)
+        h->renew_at = earlier(h->renew_at, now);
+}
+
 void schedule_begun(struct schedule *h, uint64_t now)
 {
     h->begun_at = now;

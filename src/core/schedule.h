@@ -49,6 +49,9 @@ uint32_t schedule_ttl_ms(const struct schedule *h, uint64_t now);
 uint64_t schedule_patience(
     const struct schedule *h, uint64_t timeout_ns, uint64_t now);
 
+/* A renewal that is planned becomes due now. */
+void schedule_hurry(struct schedule *h, uint64_t now);
+
 /* Report to the schedule: a renewal has begun; it succeeded, and the lease
  * lasts until deadline; a call extended the lease, perhaps during a renewal;
  * the renewal failed, or was not answered. */

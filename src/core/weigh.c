@@ -7,6 +7,7 @@
  */
 #include "core/weigh.h"
 
+#include "core/confirm.h"
 #include "model/guard.h"
 
 /* The outcome to count for a server without a vote. */
@@ -40,6 +41,38 @@ static struct outcome late_grant(void)
         .left_ms = LEFT_UNKNOWN,
         .text = slice_of("its answer took more than a second, in which another "
                          "server may have been promoted"),
+    };
+}
+
+/* Has a majority of the Sentinels named the server soon enough before that was
+ * sent? */
+static bool is_confirmed(const struct eligibility *e, uint64_t sent_at)
+{
+    return !e->failover || !e->sentinels ||
+           confirm_covers(e->confirmed_at, sent_at);
+}
+
+static bool outcome_is_confirmed(const struct eligibility *e,
+    enum verb_kind verb, const struct outcome *outcome)
+{
+    const struct verb_traits *traits = &verb_traits[verb];
+    bool on = traits->may_grant ? guarded(GUARD_CONFIRM_GRANTS)
+                                : guarded(GUARD_CONFIRM_EXTENDS);
+    return !on || !traits->needs_confirmation || !outcome_wrote(outcome) ||
+           is_confirmed(e, outcome->sent_at);
+}
+
+/* It was applied, but perhaps at a former primary. */
+static struct outcome unconfirmed(void)
+{
+    return (struct outcome){
+        .kind = OUTCOME_FAULT,
+        .fault = FAULT_UNCONFIRMED,
+        .unsure = true,
+        .granted = true,
+        .left_ms = LEFT_UNKNOWN,
+        .text = slice_of("no majority of the Sentinels has named this primary "
+                         "in the 2 seconds before"),
     };
 }
 
@@ -108,19 +141,11 @@ bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
     return false;
 }
 
-bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
+/* The other conditions; of an answer in time by a server that counts. */
+static bool weigh(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t alive_at, uint64_t now,
     struct outcome *instead)
 {
-    /* Whoever guards against failovers waits for the end of one. */
-    if (e->failover && outcome->kind == OUTCOME_FAULT &&
-        outcome->fault == FAULT_NOT_PRIMARY) {
-        *instead = *outcome;
-        instead->fault = FAULT_DEMOTED;
-        return false;
-    }
-    if (!eligibility_matters(e, verb))
-        return true;
     if (!outcome_counts(e, verb, outcome, now))
         *instead = refusal(e, outcome->kind == OUTCOME_GRANTED, now);
     else if (outcome->kind == OUTCOME_GRANTED && is_late(e, alive_at, now))
@@ -131,10 +156,36 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     return false;
 }
 
+bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t alive_at, uint64_t now,
+    struct outcome *instead)
+{
+    /* Whoever guards against failovers, or follows them, waits for the end of
+     * one. */
+    if ((e->failover || e->sentinels) && outcome->kind == OUTCOME_FAULT &&
+        outcome->fault == FAULT_NOT_PRIMARY) {
+        *instead = *outcome;
+        instead->fault = FAULT_DEMOTED;
+        return false;
+    }
+    if (!eligibility_matters(e, verb))
+        return true;
+    if (!weigh(e, verb, outcome, alive_at, now, instead))
+        return false;
+    if (outcome_is_confirmed(e, verb, outcome))
+        return true;
+    *instead = unconfirmed();
+    instead->sent_at = outcome->sent_at;
+    return false;
+}
+
 bool weigh_message(const struct eligibility *e, uint64_t sent_at,
     uint64_t alive_at, uint64_t now)
 {
     const struct outcome grant = {.kind = OUTCOME_GRANTED, .sent_at = sent_at};
     struct outcome instead;
-    return weigh_outcome(e, VERB_STAY, &grant, alive_at, now, &instead);
+    if (guarded(GUARD_CONFIRM_MESSAGES) && !is_confirmed(e, sent_at))
+        return false;
+    return !eligibility_matters(e, VERB_STAY) ||
+           weigh(e, VERB_STAY, &grant, alive_at, now, &instead);
 }

@@ -35,9 +35,10 @@ bool weigh_copies(const struct copies_terms *terms, enum verb_kind verb,
 bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
     uint64_t now, struct outcome *instead);
 
-/* Does this outcome of verb count? alive_at: the time of the last sign of life
- * that had come before it (core/lineage.h). False: *instead is the
- * fault to count instead of it; without a text, unless the answer was late. */
+/* Does this outcome of verb count? e->confirmed_at is up to date. alive_at: the
+ * time of the last sign of life that had come before it (core/lineage.h).
+ * False: *instead is the fault to count instead of it; without a text, unless
+ * the answer was late. */
 bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t alive_at, uint64_t now,
     struct outcome *instead);

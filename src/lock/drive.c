@@ -194,3 +194,15 @@ void lock_interrupt_all(struct nxl_client *client, uint64_t now)
     if (any)
         atomic_store(&client->interrupted, false);
 }
+
+void lock_renew_all(struct nxl_client *client, uint64_t now)
+{
+    for (struct list *node = client->locks.next; node != &client->locks;
+         node = node->next) {
+        struct nxl_lock *lock = list_entry(node, struct nxl_lock, node);
+        if (!lock->renewing)
+            continue;
+        renewal_hurry(lock->life.renewal, now);
+        loss_settle(lock, now);
+    }
+}

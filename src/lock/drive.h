@@ -38,4 +38,8 @@ void lock_drop_expired(struct nxl_lock *lock, uint64_t now);
 /* nxl_client_interrupt() was called: ends all acquires. */
 void lock_interrupt_all(struct nxl_client *client, uint64_t now);
 
+/* Another server is the primary: renews all locks now, so that their holders
+ * learn at once of what it does not have. */
+void lock_renew_all(struct nxl_client *client, uint64_t now);
+
 #endif

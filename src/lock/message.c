@@ -26,6 +26,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_PROMOTED:
     case FAULT_DEMOTED:
     case FAULT_COPIES:
+    case FAULT_UNCONFIRMED:
     case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_CLUSTER_DOWN:
@@ -34,6 +35,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_NOT_DURABLE:
     case FAULT_DUPLICATE:
     case FAULT_SENTINEL:
+    case FAULT_SENTINELS:
         return NXL_E_URL;
     case FAULT_CERTIFICATE:
     case FAULT_DENIED:

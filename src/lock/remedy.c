@@ -53,6 +53,12 @@ static const char *const remedies[] = {
     [FAULT_COPIES] =
         "check that so many replicas are connected and keep up (INFO "
         "replication), or change wait_replicas and wait_ms",
+    [FAULT_UNCONFIRMED] =
+        "wait until a majority of the Sentinels answers and names one "
+        "primary; check that they and the network between them are up",
+    [FAULT_SENTINELS] =
+        "list all Sentinels of the service in the URL, by host and port, and "
+        "the name that they have for it (sentinel monitor NAME)",
     [FAULT_NO_INFO] =
         "allow its user to run INFO (ACL: +info), or turn the check "
         "off with guard_restarts=off (risk: after servers that "
@@ -62,8 +68,8 @@ static const char *const remedies[] = {
         "always), or remove durable=1 from its URL",
     [FAULT_DUPLICATE] = "list each server once",
     [FAULT_SENTINEL] =
-        "use the URL of the primary that it monitors; nxlock does "
-        "not ask Sentinels for the primary",
+        "write redis+sentinel://HOST:PORT/SERVICE, with all Sentinels and "
+        "the name of the service that they monitor",
     [FAULT_ACTIVE_REPLICA] =
         "set active-replica no, and give every client the same URL",
     [FAULT_CLUSTER] =

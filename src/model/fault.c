@@ -21,6 +21,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_CLUSTER_DOWN:
     case FAULT_CREDENTIALS:
     case FAULT_COPIES:
+    case FAULT_UNCONFIRMED:
         return true;
     case FAULT_NONE:
     case FAULT_NOT_PRIMARY:
@@ -36,6 +37,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_NOT_DURABLE:
     case FAULT_DUPLICATE:
     case FAULT_SENTINEL:
+    case FAULT_SENTINELS:
     case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_TLS:
@@ -75,6 +77,7 @@ static const enum fault order[] = {
     FAULT_TIMEOUT,
     FAULT_UNREACHABLE,
     FAULT_CLUSTER_DOWN,
+    FAULT_UNCONFIRMED,
     FAULT_DEMOTED,
     FAULT_RESTARTED,
     FAULT_PROMOTED,
@@ -91,6 +94,7 @@ static const enum fault order[] = {
     FAULT_DUPLICATE,
     FAULT_NOT_DURABLE,
     FAULT_SENTINEL,
+    FAULT_SENTINELS,
     FAULT_NO_DATABASE,
     FAULT_NOT_REDIS,
     FAULT_WRONG_TYPE,

@@ -43,6 +43,8 @@ enum fault {
     FAULT_SLOTS,        /* in a Redis Cluster the keys of this lock would be in
                          * several slots */
     FAULT_COPIES,       /* applied, but on too few replicas in time */
+    FAULT_UNCONFIRMED,  /* no majority of the Sentinels names this primary */
+    FAULT_SENTINELS,    /* those of the URL are not the ones that it needs */
     FAULT_CLASSES
 };
 

@@ -103,6 +103,9 @@ struct verb_traits {
     /* With wait_replicas its effect counts only when so many replicas have it.
      * What JOIN and STAY grant is confirmed by one of these. */
     bool needs_copies : 1;
+    /* Where Sentinels say which server is the primary, it is sent, and its
+     * effect counts, only if a majority of them has named that server. */
+    bool needs_confirmation : 1;
     bool shortens_ttl : 1; /* impossible where the value contains the end */
     /* An error about the key's type answers that it does not hold the token.
      * Not where it may mean another key (the line, the record), or the token
@@ -122,11 +125,13 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .undo = VERB_RELEASE,
         .may_grant = true,
         .needs_copies = true,
-        .tells_left = true},
+        .tells_left = true,
+        .needs_confirmation = true},
     [VERB_EXTEND] = {.cached = CACHED_EXTEND,
         .undo = VERB_RELEASE,
         .needs_copies = true,
-        .type_error_is_no = true},
+        .type_error_is_no = true,
+        .needs_confirmation = true},
     [VERB_RELEASE] = {.cached = CACHED_RELEASE,
         .residue = RESIDUE_UNDELETED,
         .undo = VERB_RELEASE,
@@ -137,7 +142,8 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
     [VERB_INSPECT] = {.cached = CACHED_INSPECT,
         .mine = MINE_IF_VOTING,
         .touches_no_lock = true,
-        .type_error_is_no = true},
+        .type_error_is_no = true,
+        .needs_confirmation = true},
     [VERB_CAP_TTL] = {.cached = CACHED_CAP_TTL,
         .mine = MINE_ANYWHERE,
         .shortens_ttl = true,
@@ -148,11 +154,13 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .undo = VERB_RELEASE,
         .may_grant = true,
         .waits_in_line = true,
-        .joins_line = true},
+        .joins_line = true,
+        .needs_confirmation = true},
     [VERB_STAY] = {.residue = RESIDUE_TOKEN,
         .undo = VERB_RELEASE,
         .may_grant = true,
-        .waits_in_line = true},
+        .waits_in_line = true,
+        .needs_confirmation = true},
     [VERB_SUBSCRIBE] = {.mine = MINE_IF_FIT},
     [VERB_BEGIN] = {.residue = RESIDUE_LATE_KEY,
         .undo = VERB_UNBEGIN,
@@ -160,17 +168,20 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .begins_work = true,
         .needs_copies = true,
         .uses_record = true,
-        .has_values = true},
+        .has_values = true,
+        .needs_confirmation = true},
     [VERB_LOOK] = {.uses_record = true,
         .has_values = true,
-        .touches_no_lock = true},
+        .touches_no_lock = true,
+        .needs_confirmation = true},
     [VERB_TELL] = {.mine = MINE_ANYWHERE,
         .use = USE_ENDS_UNLESS_CLEAR,
         .needs_copies = true,
         .uses_record = true,
         .has_values = true,
         .hands_over = true,
-        .may_be_late = true},
+        .may_be_late = true,
+        .needs_confirmation = true},
     [VERB_FORGET] = {.mine = MINE_ANYWHERE, .uses_record = true},
     [VERB_UNBEGIN] = {.undoes_for_ever = true, .undoes_refused = true},
 };

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "model/companion.h"
 #include "base/deadline.h"
+#include "core/confirm.h"
 #include "core/lineage.h"
 #include "model/token.h"
 #include "net/cancel.h"
@@ -169,6 +170,42 @@ void server_mark(struct server *s, int64_t age_ms, uint64_t now)
             (struct slot){SLOT_MARKER, NULL, now, buf_len(&c->out) - before});
 }
 
+/* Has it to wait until the Sentinels name this server again? */
+static bool is_held_back(
+    const struct server *s, const struct request *r, uint64_t now)
+{
+    return s->confirmed_at && !confirm_covers(*s->confirmed_at, now) &&
+           verb_traits[r->exchange.verb->kind].needs_confirmation;
+}
+
+/* The first that may be sent; NULL: there is none. */
+static struct request *take_next(struct server *s, uint64_t now)
+{
+    struct list *node = s->waiting.next;
+    for (; node != &s->waiting; node = node->next) {
+        struct request *r = list_entry(node, struct request, node);
+        if (is_held_back(s, r, now))
+            continue;
+        list_remove(node);
+        return r;
+    }
+    return NULL;
+}
+
+void requests_unconfirmed(struct server *s, enum fault fault, uint64_t now)
+{
+    struct list *node = s->waiting.next, *next;
+    for (; node != &s->waiting; node = next) {
+        next = node->next;
+        struct request *r = list_entry(node, struct request, node);
+        if (!is_held_back(s, r, now))
+            continue;
+        list_remove(&r->node);
+        request_fail(s, r, fault, r->unsure);
+    }
+    s->held_back = false;
+}
+
 static void format_waiting(struct server *s, uint64_t now)
 {
     bool guards = s->who.age && may_format(s);
@@ -179,12 +216,15 @@ static void format_waiting(struct server *s, uint64_t now)
         return;
     if (may_format(s))
         ask_fsync(s, now);
+    s->held_back = false;
     while (may_format(s)) {
         bool full = hangs(s, now);
         if (full && transport_news(&s->conn.transport) != TRANSPORT_QUIET)
             return; /* answers can be read, which may make room */
-        struct request *r =
-            list_entry(list_pop(&s->waiting), struct request, node);
+        struct request *r = take_next(s, now);
+        s->held_back = !r;
+        if (!r)
+            return;
         if (!asked) {
             fail_without_memory(s, r);
         } else if (full) {

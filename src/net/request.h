@@ -22,6 +22,9 @@ void request_submit(
 void requests_refuse(
     struct server *s, bool all, enum fault fault, const struct text *words);
 
+/* Fails those that wait until the Sentinels name this server again. */
+void requests_unconfirmed(struct server *s, enum fault fault, uint64_t now);
+
 /* The next request that is complete, now that the WAIT behind it was answered;
  * false: there is none. */
 bool requests_ready(struct server *s, struct completion *c, uint64_t now);

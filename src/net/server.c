@@ -29,10 +29,18 @@ static bool is_open(const struct server *s)
     return s->state == SERVER_SHAKING || s->state == SERVER_UP;
 }
 
+/* There is no connection any longer, nor an attempt to make one. */
+static void go_down(struct server *s, uint64_t now)
+{
+    s->state = SERVER_DOWN;
+    s->unlocated = s->follows;
+    s->lost_at = now;
+}
+
 /* No connection can be made: fails every request that waits for one. */
 static void connect_failed(struct server *s, enum fault fault, uint64_t now)
 {
-    s->state = SERVER_DOWN;
+    go_down(s, now);
     s->why_fault = fault;
     s->trying = false;
     s->not_before = deadline_after(now, backoff_next(&s->reconnect));
@@ -56,7 +64,7 @@ static void close_connection(struct server *s, enum fault fault, uint64_t now)
     s->dialect.in_transaction = NULL;
     s->ended = FAULT_NONE;
     s->elsewhere = false;
-    s->state = SERVER_DOWN;
+    go_down(s, now);
     s->why_fault = fault;
 }
 
@@ -216,7 +224,7 @@ bool server_push(struct server *s, uint64_t now)
     /* Not the primary: do not send cleanups here, they would prove nothing. */
     if (s->elsewhere && s->conn.slots.count == 0)
         end_connection(s, FAULT_NOT_PRIMARY, now);
-    if (s->state == SERVER_DOWN &&
+    if (s->state == SERVER_DOWN && !s->unlocated &&
         (now >= wanted_at(s) || (now >= s->not_before && due_at(s) <= now)))
         connect_now(s, now);
     if (!is_open(s) || s->ended)
@@ -298,16 +306,21 @@ static void refresh_closed(struct server *s, uint64_t now)
     }
 }
 
+static void give_up_attempt(struct server *s, uint64_t now)
+{
+    connect_cancel(s);
+    go_down(s, now);
+    s->trying = false;
+    s->not_before = now;
+}
+
 static void refresh(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_DIALLING &&
         (now >= s->connect_end || login_is_old(&s->login, now))) {
         /* The attempt timed out while nobody drove the client, which says
          * nothing about the server now. */
-        connect_cancel(s);
-        s->state = SERVER_DOWN;
-        s->trying = false;
-        s->not_before = now;
+        give_up_attempt(s, now);
     }
     if (!is_open(s) || s->ended)
         return;
@@ -336,20 +349,54 @@ static bool end_stale(struct server *s, uint64_t now)
     return true;
 }
 
+/* When to connect, for requests or for cleanups. */
+static uint64_t connect_at(struct server *s)
+{
+    uint64_t at = due_at(s);
+    return earlier(
+        wanted_at(s), at == NEVER ? NEVER : later(at, s->not_before));
+}
+
+uint64_t server_locate_by(struct server *s)
+{
+    return s->state == SERVER_DOWN && s->unlocated ? connect_at(s) : NEVER;
+}
+
+void server_located(struct server *s)
+{
+    s->unlocated = false;
+}
+
+void server_leave(struct server *s, const char *why, uint64_t now)
+{
+    server_replace(s, FAULT_DEMOTED, why, now);
+    if (s->state == SERVER_DIALLING)
+        give_up_attempt(s, now);
+}
+
+void server_not_found(
+    struct server *s, enum fault fault, const struct text *why, uint64_t now)
+{
+    s->why = *why;
+    if (s->state == SERVER_DOWN && s->unlocated)
+        connect_failed(s, fault, now);
+    else
+        requests_unconfirmed(s, fault, now);
+}
+
 uint64_t server_deadline(struct server *s)
 {
     if (has_failed(s) || s->conn.transport.pending)
         return 0;
-    uint64_t at = due_at(s);
     if (s->state == SERVER_DOWN)
-        return earlier(
-            wanted_at(s), at == NEVER ? NEVER : later(at, s->not_before));
+        return s->unlocated ? NEVER : connect_at(s);
+    uint64_t at = due_at(s);
     if (s->state == SERVER_DIALLING)
         return connect_deadline(s);
     if (s->state == SERVER_SHAKING || s->dialect.in_transaction ||
         s->conn.blocked || (s->elsewhere && s->conn.slots.count))
         at = NEVER; /* cleanups must wait until this has changed */
-    else if (!list_empty(&s->waiting) && !s->awaits_sign &&
+    else if (!list_empty(&s->waiting) && !s->awaits_sign && !s->held_back &&
              s->replicas.under_way == 0)
         return 0;
     at = earlier(at, s->name_check.due);

@@ -39,6 +39,20 @@ bool server_push(struct server *s, uint64_t now);
  * time; false when there is none now. */
 bool server_next(struct server *s, struct completion *c, uint64_t now);
 
+/* ------- only for a server whose place is told by Sentinels: server_follow()
+ */
+
+/* When Sentinels must be asked where it is, because a connection is wanted. */
+uint64_t server_locate_by(struct server *s);
+/* The address in s->to is where it is: server_push() may connect. */
+void server_located(struct server *s);
+/* The address in s->to is about to be replaced: ends whatever goes on there. */
+void server_leave(struct server *s, const char *why, uint64_t now);
+/* Where it is, or whether it is the primary, could not be found out: fails the
+ * requests that wait for that. */
+void server_not_found(
+    struct server *s, enum fault fault, const struct text *why, uint64_t now);
+
 /* When server_next() or server_push() must be called even without an event. */
 uint64_t server_deadline(struct server *s);
 

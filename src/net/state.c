@@ -6,6 +6,7 @@
 #include "net/state.h"
 
 #include "base/deadline.h"
+#include "model/guard.h"
 #include "net/tls/tls.h"
 
 #define RECONNECT_FIRST (10 * NS_PER_MS)
@@ -52,10 +53,17 @@ void server_init(
 void server_guard_failover(
     struct server *s, struct slice marker, uint64_t needed_s)
 {
-    s->age = (struct age_terms){marker, (int64_t)needed_s, s->facts.replid};
+    s->age = (struct age_terms){marker, (int64_t)needed_s, s->facts.replid,
+        !s->follows || !guarded(GUARD_NAMED)};
     s->who.age = &s->age;
-    if (!s->to.address->path)
+    if (!s->to.address->path && !s->follows)
         name_check_init(&s->name_check, needed_s * NS_PER_S / CHECKS_IN_NEEDED);
+}
+
+void server_follow(struct server *s, const uint64_t *confirmed_at)
+{
+    s->follows = s->unlocated = true;
+    s->confirmed_at = confirmed_at;
 }
 
 void server_set_poller(

@@ -100,7 +100,15 @@ struct server {
     uint64_t alive_at, sign_at;
     bool asks_alive, awaits_sign;
     struct age_terms age;
-    /* Likewise, and not for a unix socket. */
+    /* Only where Sentinels say where it is; see server_follow(). */
+    bool follows;
+    bool unlocated;   /* they are to be asked before a connection is made, */
+    uint64_t lost_at; /* since then */
+    /* When they have named it (struct eligibility). NULL: that does not matter.
+     * held_back: of what waits, nothing may be sent before they do so again. */
+    const uint64_t *confirmed_at;
+    bool held_back;
+    /* As for age, and not for a unix socket. */
     struct name_check name_check;
     struct replicas replicas;
     uint64_t looked_at;   /* last check of a silent connection */
@@ -133,6 +141,9 @@ void server_set_poller(
  * name is looked up again while it is used. */
 void server_guard_failover(
     struct server *s, struct slice marker, uint64_t needed_s);
+/* Before any use: where it is will be told by server_located(), and again after
+ * each connection. confirmed_at as in the struct. */
+void server_follow(struct server *s, const uint64_t *confirmed_at);
 /* Closes the connection; sends no command, and server_push() must not follow.
  * Returns the job of a callback for credentials that is still running, which
  * the caller waits for and drops; NULL: there is none. */

@@ -15,6 +15,7 @@ void subscription_init(
     s->who.brief = true;
     s->secrets = like->secrets;
     s->spares = like->spares;
+    s->follows = s->unlocated = like->follows;
 }
 
 static bool is_text(const struct reply *reply, struct slice text)

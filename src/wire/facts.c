@@ -220,13 +220,12 @@ void facts_read_slots(struct facts *f, const struct reply *reply)
     }
 }
 
-void facts_name_sentinel(const struct reply *reply, char *why, size_t room)
+void facts_list_services(const struct reply *reply, char *out, size_t room)
 {
     struct slice info = whole_lines(reply), value;
-    size_t used = (size_t)snprintf(
-        why, room, "this is a Sentinel, which stores no locks");
-    const char *join = "; it monitors";
+    size_t used = 0;
 
+    out[0] = '\0';
     while (info.len > 0 && used < room) {
         char name[48] = "", address[64] = "";
         struct slice key = take_line(&info, &value);
@@ -240,10 +239,21 @@ void facts_name_sentinel(const struct reply *reply, char *why, size_t room)
             else if (is_named(what, "address"))
                 facts_copy(address, sizeof(address), part);
         }
-        if (address[0] == '\0')
-            continue;
-        used += (size_t)snprintf(
-            why + used, room - used, "%s %s at %s", join, name, address);
-        join = ",";
+        if (address[0] != '\0')
+            used += (size_t)snprintf(out + used, room - used, "%s%s at %s",
+                used > 0 ? ", " : "", name, address);
     }
+}
+
+void facts_name_sentinel(const struct reply *reply, char *why, size_t room)
+{
+    static const char what[] = "this is a Sentinel, which stores no locks";
+    static const char join[] = "; it monitors ";
+    size_t used = sizeof(what) - 1 + sizeof(join) - 1;
+
+    snprintf(why, room, "%s%s", what, join);
+    if (used < room)
+        facts_list_services(reply, why + used, room - used);
+    if (used >= room || why[used] == '\0')
+        snprintf(why, room, "%s", what);
 }

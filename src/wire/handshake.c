@@ -36,6 +36,8 @@ static bool is_sent(const struct handshake *h, unsigned step)
 
     if (step == STEP_AUTH)
         return who->password.data != NULL;
+    if (who->sentinel)
+        return step == STEP_INFO;
     if (step == STEP_SELECT)
         return who->db != 0;
     if (step == STEP_FSYNC && !h->asks_fsync)
@@ -146,7 +148,8 @@ static unsigned question_after(const struct handshake *h, unsigned question)
 {
     if (question < QUESTION_SLOTS && h->facts.cluster)
         return QUESTION_SLOTS;
-    if (question < QUESTION_REPLICAS && age_matters(h))
+    if (question < QUESTION_REPLICAS && age_matters(h) &&
+        h->who->age->by_replicas)
         return QUESTION_REPLICAS;
     if (question < QUESTION_MARKER && age_matters(h))
         return QUESTION_MARKER;
@@ -294,7 +297,15 @@ static bool ended_by_info(
 {
     if (reply->kind == REPLY_STRING) {
         facts_read_info(&h->facts, reply);
-        if (strcmp(h->facts.mode, "sentinel") == 0) {
+        bool sentinel = strcmp(h->facts.mode, "sentinel") == 0;
+        if (h->who->sentinel && !sentinel) {
+            snprintf(h->why, sizeof(h->why), "this is no Sentinel");
+            *fault = FAULT_SENTINELS;
+            return true;
+        }
+        if (h->who->sentinel && h->refused == FAULT_NONE) {
+            facts_list_services(reply, h->why, sizeof(h->why));
+        } else if (sentinel && !h->who->sentinel) {
             facts_name_sentinel(reply, h->why, sizeof(h->why));
             h->refused = FAULT_NONE; /* a Sentinel is the better message */
             *fault = FAULT_SENTINEL;
@@ -331,7 +342,8 @@ enum handshake_next handshake_reply(
     }
     if (step == STEP_INFO && ended_by_info(h, reply, fault))
         return HANDSHAKE_FAILED;
-    if (step == STEP_INFO && h->who->needs_info && info_unavailable(reply)) {
+    if (step == STEP_INFO && reply->kind == REPLY_ERROR &&
+        (h->who->sentinel || (h->who->needs_info && info_unavailable(reply)))) {
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }

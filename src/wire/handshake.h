@@ -36,6 +36,7 @@ struct age_terms {
     struct slice marker; /* the key that remembers it: see scripts/marker.lua */
     int64_t needed_s;    /* nothing is asked beyond that age */
     const char *known;   /* the replid that this client has seen before */
+    bool by_replicas;    /* the connections of its replicas are a proof */
 };
 
 struct credentials {
@@ -44,7 +45,8 @@ struct credentials {
     unsigned db;           /* 0: no SELECT is sent */
     bool needs_info;       /* fail while the server cannot answer INFO */
     bool asks_fsync;       /* for records: how often is the AOF synced? */
-    bool brief; /* PING in place of CLIENT ID, INFO and SCRIPT LOAD */
+    bool brief;    /* PING in place of CLIENT ID, INFO and SCRIPT LOAD */
+    bool sentinel; /* it must be a Sentinel, which is asked for INFO alone */
     const struct age_terms *age; /* NULL: its age as a primary is not asked */
 };
 
@@ -64,7 +66,8 @@ struct handshake {
     enum fault refused; /* why AUTH or SELECT was refused; INFO is pending */
     bool login_refused; /* it was AUTH */
     /* Why, once AUTH or SELECT was refused or the handshake has failed; "" if
-     * the text of the last reply says it. */
+     * the text of the last reply says it. After DONE with a Sentinel: the
+     * services that it monitors, "orders at 10.0.0.7:6379". */
     char why[160];
 };
 

@@ -61,15 +61,22 @@ static void become_server(char **args, pid_t parent)
 static void launch(struct redis *r)
 {
     char port[8], tls_port[8], name[256];
-    char *args[ARGS_MAX] = {name, "--bind", "127.0.0.1", "--port", port,
-        "--unixsocket", r->path, "--dir", r->dir, "--logfile", r->log, "--save",
-        "", "--appendonly", "no", "--daemonize", "no",
-        "--repl-diskless-sync-delay", "0"}; /* for 5 s it would wait for more */
-    size_t count = 19;
+    char *usual[] = {"--bind", "127.0.0.1", "--port", port, "--unixsocket",
+        r->path, "--dir", r->dir, "--logfile", r->log, "--save", "",
+        "--appendonly", "no", "--daemonize", "no", "--repl-diskless-sync-delay",
+        "0"}; /* for 5 s it would wait for more */
+    char *args[ARGS_MAX] = {name};
+    size_t count = 1;
 
     snprintf(port, sizeof(port), "%u", (unsigned)r->plain_port);
     snprintf(tls_port, sizeof(tls_port), "%u", (unsigned)r->tls_port);
     snprintf(name, sizeof(name), "%s", program());
+    if (r->sentinel[0]) {
+        args[count++] = r->sentinel;
+        args[count++] = "--sentinel";
+    }
+    memcpy(&args[count], usual, sizeof(usual));
+    count += sizeof(usual) / sizeof(usual[0]);
     if (r->tls) {
         args[count++] = "--tls-port";
         args[count++] = tls_port;
@@ -201,6 +208,35 @@ int redis_start(struct redis *r, ...)
         r->tls_always = true;
         redis_add_tls(r, certificates, "server", "no");
     }
+    return redis_begin(r);
+}
+
+/* With no more arguments. */
+static int prepare_plain(struct redis *r, ...)
+{
+    va_list none;
+
+    va_start(none, r);
+    int rc = redis_prepare(r, none);
+    va_end(none);
+    return rc;
+}
+
+int redis_start_sentinel(struct redis *r, uint16_t port, const char *more)
+{
+    int rc = prepare_plain(r, NULL);
+    if (rc != 0)
+        return rc;
+    snprintf(r->sentinel, sizeof(r->sentinel), "%s/sentinel.conf", r->dir);
+    FILE *conf = fopen(r->sentinel, "we");
+    if (!conf)
+        fail_msg("%s: %s", r->sentinel, strerror(errno));
+    fprintf(conf,
+        "sentinel monitor svc 127.0.0.1 %u 2\n"
+        "sentinel down-after-milliseconds svc 500\n"
+        "sentinel failover-timeout svc 3000\n%s",
+        (unsigned)port, more);
+    fclose(conf);
     return redis_begin(r);
 }
 

@@ -33,6 +33,8 @@ struct redis {
     uint16_t plain_port, tls_port;
     const char *scheme; /* of url: "redis" or "rediss" */
     char dir[LOCAL_PATH], path[LOCAL_PATH], log[LOCAL_PATH];
+    char sentinel[LOCAL_PATH +
+                  16]; /* a Sentinel's configuration; "": it is none */
     char tls_dir[4 * LOCAL_PATH];
     char url[LOCAL_PATH + 16];      /* redis://127.0.0.1:port */
     char unix_url[LOCAL_PATH + 16]; /* unix:///..., or url if tls_always */
@@ -47,6 +49,9 @@ struct redis {
  * fixture returns. A missing server is a failure, or a skip when the
  * environment has NXLOCK_SKIP_LIVE=1. */
 int redis_start(struct redis *r, ...) __attribute__((sentinel));
+/* The same with a Sentinel, which monitors that server of 127.0.0.1 under the
+ * name svc, with a quorum of 2 and the lines `more` ("": none). */
+int redis_start_sentinel(struct redis *r, uint16_t port, const char *more);
 /* Kills it and removes its directory; of all zero too. */
 void redis_stop(struct redis *r);
 

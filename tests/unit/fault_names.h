@@ -38,6 +38,9 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_CREDENTIALS] = "credentials",
         [FAULT_NO_DATABASE] = "no database",
         [FAULT_SLOTS] = "slots",
+        [FAULT_COPIES] = "copies",
+        [FAULT_UNCONFIRMED] = "unconfirmed",
+        [FAULT_SENTINELS] = "sentinels",
     };
 
     return names[fault];

@@ -108,6 +108,8 @@ static void faults_become_results(void **state)
         {FAULT_NO_DATABASE, NXL_E_SERVER},
         {FAULT_SLOTS, NXL_E_REFUSED},
         {FAULT_COPIES, NXL_E_REFUSED},
+        {FAULT_UNCONFIRMED, NXL_E_REFUSED},
+        {FAULT_SENTINELS, NXL_E_URL},
     };
     assert_int_equal(sizeof(rows) / sizeof(rows[0]), FAULT_CLASSES);
     for (size_t i = 0; i < FAULT_CLASSES; i++)

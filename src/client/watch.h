@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asks the Sentinels of a service which server is its primary: before each new
+ * connection to it, and while a call is under way or a lock is renewed once a
+ * second. The address that a majority names is the one that is connected to;
+ * when another one is named, the connection ends at once. All calls need the
+ * client's mutex.
+ *
+ * Invariant: while nothing is held, waited for or asked, no Sentinel is sent
+ * anything. What counts of what the primary says is decided by core/weigh.h, by
+ * the time that is kept up to date here.
+ */
+#ifndef NXLOCK_CLIENT_WATCH_H
+#define NXLOCK_CLIENT_WATCH_H
+
+#include "client/nodes.h"
+#include "core/confirm.h"
+
+struct watch;
+
+/* Watches the service of endpoint, whose address it replaces, for the only
+ * node; both outlive it. on_move, which may be NULL, is called when another
+ * server has become the primary. NULL: no memory. */
+struct watch *watch_new(struct nodes *nodes, struct endpoint *endpoint,
+    void (*on_move)(struct nxl_client *client, uint64_t now));
+/* Sends nothing. */
+void watch_free(struct watch *w);
+/* As server_stop(), but there are no callbacks. */
+void watch_stop(struct watch *w);
+/* As server_close_in_child(). */
+void watch_close_in_child(struct watch *w);
+
+/* Is the answer to a question of this moment still to come, so that somebody
+ * has to read it? */
+bool watch_is_asking(const struct watch *w, uint64_t now);
+/* When it is to ask next. in_use: a call is under way, or a lock is renewed. */
+uint64_t watch_asks_at(const struct watch *w, bool in_use);
+
+/* For the turn, as those of a server. */
+uint64_t watch_deadline(const struct watch *w, bool in_use);
+void watch_ready(struct source *source, short revents);
+void watch_turn(struct watch *w, uint64_t now);
+/* True: something has failed, so watch_turn() must be called again. */
+bool watch_push(struct watch *w, bool in_use, uint64_t now);
+
+/* For how long a majority has named the present primary, in
+ * whole seconds; 0: unknown. */
+int64_t watch_named_s(const struct watch *w, uint64_t now);
+
+/* How many Sentinels name the present primary, and how many are listed. */
+void watch_count(const struct watch *w, unsigned *naming, unsigned *listed);
+
+#endif

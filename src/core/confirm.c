@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts what the Sentinels of a service say.
+ *
+ * Invariant: of several views of one Sentinel only the latest counts.
+ */
+#include "core/confirm.h"
+
+#include <string.h>
+
+#include "base/deadline.h"
+
+static bool has_answered(const struct sentinel_view *v)
+{
+    return v->id[0] != '\0';
+}
+
+/* Is there a later view of the same Sentinel? It has then been asked under
+ * another address. */
+static bool is_repeated(const struct confirm *c, unsigned i)
+{
+    const struct sentinel_view *v = &c->views[i];
+    for (unsigned j = 0; j < c->count; j++) {
+        const struct sentinel_view *other = &c->views[j];
+        if (j == i || strcmp(v->id, other->id) != 0)
+            continue;
+        if (other->asked_at > v->asked_at ||
+            (other->asked_at == v->asked_at && j < i))
+            return true;
+    }
+    return false;
+}
+
+static bool counts(const struct confirm *c, unsigned i)
+{
+    return has_answered(&c->views[i]) && !is_repeated(c, i);
+}
+
+static bool names(
+    const struct confirm *c, unsigned i, const char *host, uint16_t port)
+{
+    const struct sentinel_view *v = &c->views[i];
+    return counts(c, i) && v->asked_at != 0 && v->port == port &&
+           strcmp(v->host, host) == 0;
+}
+
+unsigned confirm_needed(const struct confirm *c)
+{
+    unsigned all = c->count;
+    for (unsigned i = 0; i < c->count; i++)
+        if (has_answered(&c->views[i]) && c->views[i].others + 1 > all)
+            all = c->views[i].others + 1;
+    return all / 2 + 1;
+}
+
+unsigned confirm_answered(const struct confirm *c)
+{
+    unsigned answered = 0;
+    for (unsigned i = 0; i < c->count; i++)
+        answered += counts(c, i);
+    return answered;
+}
+
+unsigned confirm_count(const struct confirm *c, const char *host, uint16_t port)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < c->count; i++)
+        count += names(c, i, host, port);
+    return count;
+}
+
+/* Puts value into the sorted list of count values, the smallest first. */
+static void insert(uint64_t *list, unsigned count, uint64_t value)
+{
+    while (count > 0 && list[count - 1] > value) {
+        list[count] = list[count - 1];
+        count--;
+    }
+    list[count] = value;
+}
+
+bool confirm_primary(const struct confirm *c, struct sentinel_view *named)
+{
+    unsigned needed = confirm_needed(c);
+    for (unsigned i = 0; i < c->count; i++) {
+        const struct sentinel_view *v = &c->views[i];
+        if (!counts(c, i) || v->asked_at == 0 ||
+            confirm_count(c, v->host, v->port) < needed)
+            continue;
+        uint64_t asked[CONFIRM_SENTINELS], since[CONFIRM_SENTINELS];
+        unsigned count = 0;
+        for (unsigned j = 0; j < c->count; j++) {
+            if (!names(c, j, v->host, v->port))
+                continue;
+            insert(asked, count, c->views[j].asked_at);
+            insert(since, count, c->views[j].since);
+            count++;
+        }
+        *named = *v;
+        named->asked_at = asked[count - needed];
+        named->since = since[needed - 1];
+        return true;
+    }
+    return false;
+}
+
+bool confirm_covers(uint64_t confirmed_at, uint64_t sent_at)
+{
+    return confirmed_at != 0 &&
+           sent_at <= deadline_after_ms(confirmed_at, CONFIRM_VALID_MS);
+}
+
+bool confirm_is_old(uint64_t confirmed_at, uint64_t now)
+{
+    return !confirm_covers(
+        confirmed_at, deadline_after_ms(now, CONFIRM_VALID_MS / 2));
+}

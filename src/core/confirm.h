@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which server is the primary of a service, as its Sentinels say, and who else
+ * has to say so. A Sentinel that is cut off together with a former primary goes
+ * on naming it while the others have promoted another server. So what a primary
+ * says counts only if a majority of the Sentinels has named it not long before
+ * it was asked.
+ *
+ * Invariant: a Sentinel counts once, by its run_id, under however many
+ * addresses it is listed; a majority is one of all Sentinels of the service, of
+ * those that are listed and of those that any of them knows. Two addresses
+ * never have a majority at the same time.
+ */
+#ifndef NXLOCK_CORE_CONFIRM_H
+#define NXLOCK_CORE_CONFIRM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/guard.h"
+
+#define CONFIRM_SENTINELS 32 /* at most */
+#define CONFIRM_ID 41
+#define CONFIRM_HOST 254
+
+/* A request counts if a majority has named its server so long before it was
+ * sent, or later. */
+#define CONFIRM_VALID_MS 2000
+
+/* What one Sentinel has said last. */
+struct sentinel_view {
+    char id[CONFIRM_ID]; /* its run_id; "": it has not answered yet */
+    char host[CONFIRM_HOST];
+    uint16_t port;
+    uint64_t asked_at; /* before the question was sent; 0: it names nobody */
+    uint64_t since;    /* it has named that address since then at least */
+    unsigned others;   /* Sentinels of the service that it knows, but itself */
+};
+
+struct confirm {
+    unsigned count; /* that are listed */
+    struct sentinel_view views[CONFIRM_SENTINELS];
+};
+
+/* How many have to name a primary. */
+unsigned confirm_needed(const struct confirm *c);
+
+/* How many have answered so far, each counted once. */
+unsigned confirm_answered(const struct confirm *c);
+
+/* The primary that a majority names. Of *named: host and port; asked_at, which
+ * is the time at which the whole majority named it; and since, from which on a
+ * majority has named it. False: there is none. */
+bool confirm_primary(const struct confirm *c, struct sentinel_view *named);
+
+/* How many name that address now, whenever they were asked. */
+unsigned confirm_count(
+    const struct confirm *c, const char *host, uint16_t port);
+
+/* Does what was sent at sent_at count, if a majority has named the server at
+ * confirmed_at (0: never)? */
+bool confirm_covers(uint64_t confirmed_at, uint64_t sent_at);
+
+/* Is it time to ask the Sentinels again, so that nothing has to wait for their
+ * answers? */
+bool confirm_is_old(uint64_t confirmed_at, uint64_t now);
+
+#endif
