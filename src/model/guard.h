@@ -34,6 +34,7 @@ enum guard {
     GUARD_HANDED_OVER,  /* only the former primary says that it handed over */
     GUARD_SAME_HISTORY, /* a sign of life is of the same primary */
     GUARD_ALIVE,        /* a silent connection is asked before it is trusted */
+    GUARD_HEARD,        /* a sign of life is as old as the answer before it */
     GUARD_REPLICAS,     /* a primary that lost a replica is looked for anew */
     GUARD_CONFIRM_GRANTS,   /* Sentinels confirm the primary of a grant, */
     GUARD_CONFIRM_EXTENDS,  /* of what is done to a lock that is held, */

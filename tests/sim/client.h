@@ -102,12 +102,15 @@ struct link {
     uint64_t since;              /* LINK_DIALLING, LINK_SHAKING */
     uint64_t up_since;           /* LINK_UP */
     struct eligibility eligibility;
-    /* In a world with failovers: when the latest sign of life was asked for
-     * that has come; one is under way; the history that was seen last; the
-     * server is no primary, or is to be judged again. */
-    uint64_t alive_at;
+    uint64_t heard_at; /* the last reply */
+    /* In a world with failovers: the time of the latest sign of life that has
+     * come, and of the one that is under way, if there is one
+     * (lineage_alive_at()); the history that was seen last, and how many
+     * replicas; the server is no primary, or is to be judged again. */
+    uint64_t alive_at, sign_at;
     bool asks_alive;
     uint64_t known;
+    unsigned replicas;
     bool elsewhere;
     struct list waiting, cleaners, slots;
     unsigned dropped;  /* slots nobody listens to */

@@ -121,6 +121,10 @@ static const struct {
         "a sign of life is of the same primary"},
     {"alive", &guard_off[GUARD_ALIVE],
         "a silent connection is asked before it is trusted"},
+    {"heard", &guard_off[GUARD_HEARD],
+        "a sign of life is as old as the answer before it"},
+    {"replicas", &guard_off[GUARD_REPLICAS],
+        "a primary that lost a replica is looked for anew"},
     {"marker", &sim_guard_off[SIM_GUARD_MARKER],
         "the marker key is about one history of data"},
 };

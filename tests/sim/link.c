@@ -257,19 +257,20 @@ static void id_text(char text[LINEAGE_ID], uint64_t id)
     snprintf(text, LINEAGE_ID, "%016llx", (unsigned long long)id);
 }
 
-static void alive(
-    struct link *l, const struct slot *slot, const struct message *m)
+static void alive(struct link *l, const struct message *m)
 {
     char known[LINEAGE_ID] = "", replid[LINEAGE_ID] = "";
     id_text(known, l->known);
     id_text(replid, m->replid);
-    const struct server_info info = {
-        .role = m->replica ? "slave" : "master", .replid = replid};
+    const struct server_info info = {.role = m->replica ? "slave" : "master",
+        .replid = replid,
+        .replicas = (int)m->replicas};
     l->asks_alive = false;
-    if (lineage_goes_on(known, 0, &info))
-        l->alive_at = slot->sent_at;
+    if (lineage_goes_on(known, (int)l->replicas, &info))
+        l->alive_at = l->sign_at;
     else
         l->elsewhere = true;
+    l->replicas = m->replicas;
 }
 
 static void judge(struct world *w, struct link *l, const struct message *m)
@@ -290,6 +291,7 @@ static void judge(struct world *w, struct link *l, const struct message *m)
         .clock_high_ns = m->clock_ns + 1000 - (int64_t)m->sent_at};
     eligibility_judge(&l->eligibility, &info, &terms, false, w->now);
     l->known = m->replica ? 0 : m->replid;
+    l->replicas = m->replicas;
     int64_t primary_s =
         eligibility_handed_over_s(&l->eligibility, &terms, w->now);
     if (primary_s >= 0) {
@@ -347,6 +349,7 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
     struct slot *slot = pop_slot(l);
     struct slot was = *slot;
     free(slot);
+    l->heard_at = w->now;
     if (was.kind != SLOT_HELLO)
         backoff_reset(&l->reconnect);
     switch (was.kind) {
@@ -354,7 +357,7 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
         shaken(w, l, m);
         break;
     case SLOT_ALIVE:
-        alive(l, &was, m);
+        alive(l, m);
         break;
     case SLOT_MARK:
         break;
@@ -424,7 +427,7 @@ static void dialled(struct world *w, struct link *l)
     l->client_id = 0;
     l->run_id[0] = '\0';
     link_push_slot(l, (struct slot){.kind = SLOT_HELLO, .sent_at = w->now});
-    l->alive_at = w->now;
+    l->alive_at = l->heard_at = w->now;
     l->asks_alive = l->elsewhere = false;
     const struct eligibility_terms terms = terms_of(w);
     conn_send(w, l->conn,
@@ -447,6 +450,7 @@ static void ask_alive(struct world *w, struct link *l)
     if (l->asks_alive || !lineage_wants_sign(l->alive_at, w->now))
         return;
     l->asks_alive = true;
+    l->sign_at = lineage_alive_at(l->heard_at, w->now);
     link_push_slot(l, (struct slot){.kind = SLOT_ALIVE, .sent_at = w->now});
     conn_send(w, l->conn,
         &(struct message){.kind = MESSAGE_ALIVE, .known = l->known});

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "sim/client.h"
+#include "sim/promotion.h"
 #include "sim/server.h"
 #include "sim/world.h"
 
@@ -226,6 +227,8 @@ void conn_send(struct world *w, struct conn *c, const struct message *m)
 {
     if (!c->served)
         return; /* to nobody */
+    if (c->server->former)
+        promotion_asked(w, c->server);
     pipe_push(w, &c->up, copy_of(m), w->now + travel(w, c->server));
 }
 

@@ -77,12 +77,14 @@ struct message {
     struct once_part once;     /* BEGIN ... FORGET */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */
-    /* HELLO, in a world with failovers: the history that the client knows, and
-     * up to what age as a primary it asks; the reply. MARK: replid. */
+    /* HELLO, ALIVE, in a world with failovers: the history that the client
+     * knows, and up to what age as a primary it asks; the reply. MARK: replid.
+     */
     uint64_t known, needed_s;
     bool replica;
     uint64_t replid, replid2;
     int64_t primary_s, clock_ns;
+    unsigned replicas; /* that it takes for connected */
 };
 
 struct pipe {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps: what a server says about its history is true, and what it does not
- * know it does not say; a former primary does nothing after it was stopped but
- * carry out what had come when it is woken. Then it is a replica, and its
- * connections end.
+ * know it does not say. A former primary that is woken carries out what had
+ * come, and does not know yet that the replica which was promoted has left it.
+ * It does from then on, but goes on as a primary until it is told otherwise;
+ * then its connections end.
  */
 #include "sim/promotion.h"
 
 #include <stdlib.h>
 
+#include "sim/client.h"
 #include "sim/server.h"
 #include "sim/world.h"
 
@@ -18,6 +20,9 @@
  * over: then the guard lasts a second, and otherwise longer. */
 #define AHEAD (40 * MS)
 #define BEHIND (200 * MS)
+/* A former primary that was woken learns after so long at most that it is one.
+ */
+#define TOLD_LATE (1500 * MS)
 
 static uint64_t new_id(struct world *w)
 {
@@ -32,6 +37,7 @@ static void begin_history(
     s->primary_since = w->now;
     /* Its replicas have to connect again; it may have none. */
     s->replicas_since = chance(w, 50) ? w->now + 1 + roll(w, 500 * MS) : 0;
+    s->replicas = (unsigned)roll_from(w, 1, 3);
 }
 
 static void take_over(struct world *w, struct alarm *alarm);
@@ -56,21 +62,76 @@ void promotion_restarted(
 
 /* --------------------------------------------------------- former processes */
 
-/* It was woken, and has become a replica. */
+/* It was told that it is a replica now. */
 static void demoted(struct world *w, struct alarm *alarm)
 {
     server_drop_conns(w, list_entry(alarm, struct model_server, takes_over));
 }
 
+static unsigned connected(const struct world *w, const struct model_server *s)
+{
+    unsigned count =
+        s->replicas_since && w->now >= s->replicas_since ? s->replicas : 0;
+    return s->woken_at && w->now > s->woken_at && count > 0 ? count - 1 : count;
+}
+
+/* Nothing protects a client that cannot see that a replica has left: it has not
+ * asked since that replica came, or connects to a process that stands still. */
+static void drop_unaware_conns(struct world *w, struct model_server *s)
+{
+    struct list *node = s->conns.next, *next;
+    for (; node != &s->conns; node = next) {
+        next = node->next;
+        struct conn *c = list_entry(node, struct conn, node);
+        bool aware = !c->link || (c->link->state == LINK_UP &&
+                                     c->link->replicas == connected(w, s));
+        if (!aware)
+            conn_drop(w, c, false);
+    }
+}
+
+static void wake_at(struct world *w, struct model_server *former, uint64_t at)
+{
+    uint64_t told_at = at + 1;
+    former->woken_at = 0;
+    if (connected(w, former) > 0 && at > former->replaced_at) {
+        former->woken_at = at;
+        told_at += roll(w, TOLD_LATE);
+    }
+    former->stopped_until = at;
+    alarm_set(w, &former->takes_over, told_at);
+}
+
+/* Often it is woken when somebody has just asked it: that is the time in which
+ * its answers do harm. */
+void promotion_asked(struct world *w, struct model_server *s)
+{
+    uint64_t at = w->now + 1 + roll(w, ms_to_ns(LINEAGE_SLACK_MS));
+    if (w->now < s->replaced_at || at >= s->stopped_until || !chance(w, 50))
+        return;
+    wake_at(w, s, at);
+    for (struct list *n = s->conns.next; n != &s->conns; n = n->next) {
+        struct conn *c = list_entry(n, struct conn, node);
+        if (list_empty(&c->up.messages))
+            continue;
+        struct message *m =
+            list_entry(c->up.messages.next, struct message, node);
+        alarm_set(w, &c->up.alarm, later(at, m->arrives));
+    }
+}
+
 /* The process at the address stands still, with its connections, its data and
- * what is on the way to it; so s can be another one. */
-static void leave_behind(struct world *w, struct model_server *s)
+ * what is on the way to it; so s can be another one, at that time. */
+static void leave_behind(
+    struct world *w, struct model_server *s, uint64_t promoted_at)
 {
     struct model_server *former = calloc(1, sizeof(*former));
     if (!former)
         abort();
+    drop_unaware_conns(w, s);
     *former = *s;
     former->former = true;
+    former->replaced_at = promoted_at;
     list_init(&former->conns);
     list_init(&former->others);
     while (!list_empty(&s->conns)) {
@@ -85,8 +146,7 @@ static void leave_behind(struct world *w, struct model_server *s)
     uint64_t longest = chance(w, 60)
                            ? 2 * w->setting.patience_ns
                            : 4 * ms_to_ns(w->setting.max_ttl_ms) + 4000 * MS;
-    former->stopped_until = w->now + 1 + roll(w, longest);
-    alarm_set(w, &former->takes_over, former->stopped_until + 1);
+    wake_at(w, former, w->now + 1 + roll(w, longest));
     s->earlier_run_id = 0; /* this process will not be promoted again */
 }
 
@@ -204,11 +264,12 @@ bool promotion_lossy(struct world *w, struct model_server *s)
         return true;
     }
     /* That it stands still is only found out after a while. */
-    leave_behind(w, s);
+    uint64_t promoted_at =
+        w->now + 2 * ms_to_ns(LINEAGE_SLACK_MS) + roll(w, 1000 * MS);
+    leave_behind(w, s, promoted_at);
     server_rewind(w, s);
     s->lost = s->down = true;
-    alarm_set(w, &s->takes_over,
-        w->now + 2 * ms_to_ns(LINEAGE_SLACK_MS) + roll(w, 1000 * MS));
+    alarm_set(w, &s->takes_over, promoted_at);
     return true;
 }
 
@@ -257,6 +318,7 @@ void promotion_tell(struct world *w, struct model_server *s, struct message *m)
     m->replid = s->replid;
     m->replid2 = s->replid2;
     m->clock_ns = server_clock_us(w, s) * 1000;
+    m->replicas = s->replica ? 0 : connected(w, s);
     m->primary_s = 0;
     if (s->replica || !s->replid2 || s->replid == m->known)
         return;

@@ -16,6 +16,8 @@ struct world;
 
 void promotion_start(struct world *w, struct model_server *s);
 void promotion_end(struct world *w, struct model_server *s);
+/* A command leaves for a former process. */
+void promotion_asked(struct world *w, struct model_server *s);
 /* All former processes are gone. */
 void promotions_end(struct world *w);
 

@@ -69,12 +69,15 @@ struct model_server {
     struct list conns;
     struct alarm up_again;
     /* In a world with failovers, see promotion.h: the history of its data, and
-     * the one before (0: none); since when it has been the primary, and had a
-     * replica (0: it has none); the process that was promoted before; whether
-     * the address leads to a replica, which may be the primary that is handing
-     * over. */
+     * the one before (0: none); since when it has been the primary, and had
+     * replicas (0: it has none); how many these are; when it was woken after
+     * one of them was promoted (0: that has not happened), and when that was;
+     * the process that was promoted before; whether the address leads to a
+     * replica, which may be the primary that is handing over. */
     uint64_t replid, replid2;
     uint64_t primary_since, replicas_since;
+    unsigned replicas;
+    uint64_t woken_at, replaced_at;
     uint64_t earlier_run_id;
     bool replica, hands_over, returns, lost;
     struct alarm takes_over;

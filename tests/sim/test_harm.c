@@ -245,7 +245,7 @@ static void test_failover(void **state)
 {
     (void)state;
     static const char *const guards[] = {"second-history", "age", "handed-over",
-        "alive", "same-history", "marker"};
+        "alive", "heard", "replicas", "same-history", "marker"};
     work = WORK_FAILOVER;
     for (unsigned i = 0; i < sizeof(guards) / sizeof(*guards); i++)
         assert_harm(guards[i], 1, I1);

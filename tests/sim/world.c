@@ -150,6 +150,8 @@ static void choose_failover(struct world *w)
     s->patience_ns = 2 * s->timeout_ns;
     if (chance(w, 50))
         s->think_ns = roll_from(w, 500 * MS, 4000 * MS);
+    if (chance(w, 20)) /* ... and than the quarantine after it */
+        s->think_ns = roll_from(w, 4000 * MS, 12000 * MS);
 }
 
 static void choose(struct world *w)
