@@ -20,6 +20,7 @@
 #include "client/renewal_thread.h"
 #include "client/turn.h"
 #include "client/voters.h"
+#include "client/watch.h"
 #include "lock/drive.h"
 #include "lock/line_messages.h"
 #include "lock/message.h"
@@ -61,6 +62,19 @@ static bool make_nodes(struct nxl_client *client, struct endpoints *e)
     return nodes_make(&client->nodes, e->at, e->count, sole, clock_now());
 }
 
+/* The only server is where the Sentinels of its URL say. False: no memory. */
+static bool watch_sentinels(struct nxl_client *client)
+{
+    struct endpoint *e = client->nodes.endpoints;
+    struct node *n = nodes_first(&client->nodes);
+    if (!e->sentinels)
+        return true;
+    server_follow(&n->server,
+        client->guards_failover ? &n->voter.eligibility.confirmed_at : NULL);
+    client->watch = watch_new(&client->nodes, e, lock_renew_all);
+    return client->watch;
+}
+
 /* Has each server's age as a primary found out. False: no memory. */
 static bool guard_nodes(struct nxl_client *client)
 {
@@ -86,7 +100,7 @@ static int build_parts(struct nxl_client *client, struct endpoints *endpoints,
 {
     text_clear(error);
     client->nodes.entropy = client->entropy = entropy_new();
-    if (!make_nodes(client, endpoints)) {
+    if (!make_nodes(client, endpoints) || !watch_sentinels(client)) {
         text_add(error, "out of memory: cannot create the client");
         return NXL_E_NOMEM;
     }
@@ -271,6 +285,8 @@ void nxl_client_free(nxl_client *client)
         callbacks[count++] = server_stop(&n->server);
         callbacks[count++] = subscriber_stop(&n->subscriber);
     }
+    if (client->watch)
+        watch_stop(client->watch);
     client->closed = true;
     turn_wake(client); /* a thread that is still in a call returns */
     client_unref(client);

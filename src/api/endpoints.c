@@ -364,8 +364,6 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
         rc = load_tls(e, error);
     if (rc == NXL_OK)
         rc = try_password_files(e, error);
-    if (rc == NXL_OK && e->at[0].sentinels) /* until client/watch.c is there */
-        text_set(error, "Sentinel URLs are not followed yet"), rc = NXL_E_URL;
     if (rc != NXL_OK)
         endpoints_free(e);
     return rc;

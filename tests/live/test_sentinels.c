@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A primary with a replica, and three Sentinels that watch them: how the client
+ * finds the primary, whom it believes, how it follows a failover, and what it
+ * says when it cannot.
+ *
+ * Leases of at most 3 s: after a failover no lock is granted for 6 s.
+ */
+#include "support/test.h"
+
+#include "live/loop_rig.h"
+#include "live/renew_rig.h"
+
+enum { TTL_MS = 3000, SENTINELS = 3, PAUSE_MS = 20000 };
+
+static struct redis replica, sentinels[SENTINELS];
+
+static bool know_each_other(void)
+{
+    for (int i = 0; i < SENTINELS; i++) {
+        redisReply *info =
+            redis_command(&sentinels[i], "INFO", "sentinel", NULL);
+        bool all = strstr(info->str, "slaves=1,sentinels=3") != NULL;
+        freeReplyObject(info);
+        if (!all)
+            return false;
+    }
+    return true;
+}
+
+static int start(void **state)
+{
+    char port[8];
+    if (redis_start(&server, NULL) != 0)
+        return -1;
+    snprintf(port, sizeof(port), "%u", (unsigned)server.plain_port);
+    if (redis_start(&replica, "--replicaof", "127.0.0.1", port, NULL) != 0)
+        return -1;
+    for (int i = 0; i < SENTINELS; i++)
+        if (redis_start_sentinel(&sentinels[i], server.plain_port, "") != 0)
+            return -1;
+    assert_eventually(know_each_other());
+    /* Older than any lease. */
+    while (server_number(&server, "server", "uptime_in_seconds") < 6)
+        test_pause_ms(20);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        redis_stop(&sentinels[i]);
+    redis_stop(&replica);
+    return live_stop(state);
+}
+
+static int set_up(void **state)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        redis_thaw(&sentinels[i]);
+    return live_clean(state);
+}
+
+/* The first count Sentinels. */
+static nxl_client *client_by(int count, const char *service, const char *more)
+{
+    char url[512] = "redis+sentinel://";
+    for (int i = 0; i < count; i++)
+        snprintf(url + strlen(url), sizeof(url) - strlen(url), "%s127.0.0.1:%u",
+            i > 0 ? "," : "", (unsigned)sentinels[i].plain_port);
+    snprintf(url + strlen(url), sizeof(url) - strlen(url),
+        "/%s?max_ttl_ms=%d&timeout_ms=500%s", service, TTL_MS, more);
+    return client_at(url);
+}
+
+/* ---------------------------------------------------------------- its place */
+
+static void the_primary_is_found(void **state)
+{
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    char line[512];
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_true(redis_exists(&server, "k"));
+    nxl_client_describe(client, line, sizeof(line));
+    assert_contains(line, server.url);
+    assert_result(nxl_lock_extend(lock, TTL_MS), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void in_an_event_loop_too(void **state)
+{
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
+    assert_int_equal(nxl_lock_release_start(lock), NXL_PENDING);
+    assert_event(client, lock, NXL_OP_RELEASE, NXL_OK);
+    end(lock, client);
+}
+
+/* Nothing is asked while nothing is held or wanted. */
+static void idle_clients_ask_nobody(void **state)
+{
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    long clients = server_number(&sentinels[0], "clients", "connected_clients");
+    test_pause_ms(2500); /* more than two looks */
+    assert_int_equal(
+        server_number(&sentinels[0], "clients", "connected_clients"), clients);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+/* ------------------------------------------------------------- who confirms */
+
+static void one_may_be_down(void **state)
+{
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    redis_freeze(&sentinels[1]);
+    assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void a_minority_confirms_nothing(void **state)
+{
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    nxl_lock *other = new_lock(client, "other", TTL_MS);
+    redis_freeze(&sentinels[0]);
+    redis_freeze(&sentinels[2]);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(nxl_lock_errmsg(lock),
+        "2 of 3 Sentinels have to name one primary, and 1 does");
+    redis_thaw(&sentinels[0]);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    redis_freeze(&sentinels[0]);
+    /* What has been confirmed lasts for two seconds. */
+    assert_eventually(nxl_lock_acquire(other, 0) != NXL_OK ||
+                      nxl_lock_release(other) != NXL_OK);
+    end(other, NULL);
+    end(lock, client);
+}
+
+static void all_have_to_be_listed(void **state)
+{
+    nxl_client *client = client_by(1, "svc", "");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    char other[32];
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_URL, lock);
+    assert_contains(nxl_lock_errmsg(lock),
+        "2 Sentinels have to name the primary, and the URL has 1");
+    snprintf(other, sizeof(other), "127.0.0.1:%u",
+        (unsigned)sentinels[2].plain_port);
+    assert_contains(nxl_lock_errmsg(lock), other);
+    end(lock, client);
+}
+
+static void an_unknown_service(void **state)
+{
+    nxl_client *client = client_by(SENTINELS, "orders", "");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_URL, lock);
+    assert_contains(nxl_lock_errmsg(lock),
+        "it knows no service 'orders'; it monitors svc at 127.0.0.1:");
+    end(lock, client);
+}
+
+/* ----------------------------------------------------------------- failovers
+ */
+
+static bool is_named(uint16_t port)
+{
+    char digits[8];
+    snprintf(digits, sizeof(digits), "%u", (unsigned)port);
+    int naming = 0;
+    for (int i = 0; i < SENTINELS; i++) {
+        redisReply *reply = redis_command(
+            &sentinels[i], "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "svc", NULL);
+        naming += reply->type == REDIS_REPLY_ARRAY &&
+                  strcmp(reply->element[1]->str, digits) == 0;
+        freeReplyObject(reply);
+    }
+    return naming > SENTINELS / 2;
+}
+
+static bool begins_failover(void)
+{
+    redisReply *reply = redis_commandf(&sentinels[0], "SENTINEL FAILOVER svc");
+    bool begun = reply->type == REDIS_REPLY_STATUS;
+    freeReplyObject(reply);
+    return begun;
+}
+
+/* SENTINEL FAILOVER, until most name the other server, whose URL is returned.
+ */
+static const char *fail_over(void)
+{
+    const struct redis *next =
+        is_named(replica.plain_port) ? &server : &replica;
+    assert_eventually(begins_failover());
+    assert_eventually(is_named(next->plain_port));
+    return next->url;
+}
+
+static bool is_at(nxl_client *client, const char *url)
+{
+    char line[512];
+    nxl_client_describe(client, line, sizeof(line));
+    return strstr(line, url) && strstr(line, ", connected");
+}
+
+static void a_renewed_lock_is_kept(void **state)
+{
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.ttl_ms = TTL_MS;
+    nxl_lock *held = kept_lock(client, "k", &options);
+    nxl_lock *other = new_lock(client, "other", TTL_MS);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    const char *next = fail_over();
+    assert_eventually(is_at(client, next));
+    assert_true(nxl_lock_held(held));
+    assert_result(nxl_lock_acquire(other, 0), NXL_E_REFUSED, other);
+    assert_contains(nxl_lock_errmsg(other), "it grants locks again in");
+    assert_result(nxl_lock_acquire(other, PAUSE_MS), NXL_OK, other);
+    assert_true(nxl_lock_held(held));
+    assert_result(nxl_lock_release(held), NXL_OK, held);
+    end(other, NULL);
+    end(held, client);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_primary_is_found, set_up),
+        loop_test_poll(in_an_event_loop_too),
+        cmocka_unit_test_setup(idle_clients_ask_nobody, set_up),
+        /* A Sentinel that was stopped takes part in no failover for 30 s. */
+        cmocka_unit_test_setup(a_renewed_lock_is_kept, set_up),
+        cmocka_unit_test_setup(one_may_be_down, set_up),
+        cmocka_unit_test_setup(a_minority_confirms_nothing, set_up),
+        cmocka_unit_test_setup(all_have_to_be_listed, set_up),
+        cmocka_unit_test_setup(an_unknown_service, set_up),
+    };
+    return cmocka_run_group_tests_name("Sentinels", tests, start, stop);
+}
