@@ -50,6 +50,11 @@ WRONG_URLS = (
     f"redi://u:{PASSWORD}@h", f"redis://h?password={PASSWORD}%zz",
     f"redis://h?passwrod={PASSWORD}", f"redis://h?{PASSWORD}",
     f"redis://h?db={PASSWORD}", f"=redis://u:{PASSWORD}@h",
+    f"redis://h?sentinel_password={PASSWORD}",
+    f"redis+sentinel://h,,i/m?sentinel_password={PASSWORD}",
+    f"redis+sentinel://h?sentinel_password={PASSWORD}",
+    f"redis+sentinel://u:{PASSWORD}@h,i", f"redis+sentinel://u:{PASSWORD},h/m",
+    f"redis-sentinel://u:{PASSWORD}@h/0#m",
 )
 
 

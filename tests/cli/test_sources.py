@@ -487,6 +487,8 @@ class Room:
                 ("url = redis://app@h?password_file=/x\n", 0o664, "go-w"),
                 (secret, 0o600, None), (secret, 0o644, "chmod 600"),
                 (f"url = redis://app:a/{SECRET}@h\n", 0o644, "chmod 600"),
+                ("url = redis+sentinel://h/m?sentinel_password="
+                 f"{SECRET}\n", 0o644, "chmod 600"),
                 (secret, 0o640, "chmod 600"), (parameter, 0o604, "chmod 600"),
                 (several, 0o644, "chmod 600")):
             self.write("conf", text, mode)
