@@ -207,6 +207,8 @@ typedef struct nxl_credentials {
     char user[8193];
     char password[8193]; /* must not be empty */
     char why[256];       /* after a failure: the reason, for people */
+    bool sentinel;       /* for the Sentinels of that URL (sentinel_user), not
+                          * for the server that they lead to */
 } nxl_credentials;
 
 /* Supplies user and password for a connection; see
@@ -288,7 +290,8 @@ typedef struct nxl_client_options {
     void *tracer_arg;
     /* Called for each new connection to a server whose URL has no password and
      * no password_file, and once more when that server has refused the result:
-     * for passwords that change, such as tokens that expire.
+     * for passwords that change, such as tokens that expire. To Sentinels
+     * likewise if the URL has a sentinel_user without a password.
      *
      * It runs in a thread of its own with all signals blocked, never with the
      * client locked, so it may take time: locks are renewed and other calls go
@@ -330,17 +333,18 @@ typedef struct nxl_client_options {
     /* Failover quarantine, for an address behind which another server may
      * become the primary (a managed service, a virtual address, a DNS name),
      * and for servers of a list that have replicas. An enum nxl_guard; AUTO: as
-     * guard_restarts. ON includes guard_restarts. A primary that was promoted
-     * may lack the last locks, so it grants none until all of them have
-     * expired: max_ttl_ms plus drift plus 1 s, in whole seconds plus one, after
-     * its promotion; 1 s after one by FAILOVER that a running client has seen,
-     * which loses nothing. Where no replica's connection shows when that was,
-     * the clients remember it in the key PREFIXnxl-p. Lock commands
-     * follow a sign of life that is at most a second old: INFO is sent with
-     * them twice a second, and after a silence they wait for its answer. A
-     * grant that takes longer to be answered does not count. A wait for a lock
-     * goes on while the address leads to a replica. HARM when off: after a
-     * failover that loses writes two clients can hold one lock. HARM in any
+     * guard_restarts, and on where the URL names Sentinels. ON includes
+     * guard_restarts. A primary that was promoted may lack the last locks, so
+     * it grants none until all of them have expired: max_ttl_ms plus drift plus
+     * 1 s, in whole seconds plus one, after its promotion; 1 s after one by
+     * FAILOVER that a running client has seen, which loses nothing. Where no
+     * replica's connection shows when that was, the clients remember it in the
+     * key PREFIXnxl-p. Lock commands follow a sign of life that is at most a
+     * second old: INFO is sent with them twice a second, and after a silence
+     * they wait for its answer. A grant that takes longer to be answered does
+     * not count. A wait for a lock goes on while the address leads to a
+     * replica. HARM when off: after a failover that loses writes, and with
+     * Sentinels also in a partition, two clients can hold one lock. HARM in any
      * case: a primary that is cut off from its replicas, but not from some of
      * the clients, goes on granting locks to them; min-replicas-to-write 1 at
      * the servers ends that. Needs INFO. */
@@ -383,13 +387,18 @@ void nxl_client_options_init(nxl_client_options *options);
  *     redis://[user][:password]@host[:port][/db][?parameter=value&...]
  *     rediss://...                           the same by TLS
  *     unix:///path/to/socket[?db=N&...]
+ *     redis+sentinel://[user][:password]@host[:port],.../SERVICE[/db][?...]
+ *     rediss+sentinel://...                  the same, by TLS
  *
  * valkey:// means redis://, and valkeys:// rediss://; the defaults are port
- * 6379 and db 0. Any part may be %-encoded. A parameter overrides the option of
- * that name; nxlock(1), URL, lists them. Several URLs separated by commas: as
- * nxl_client_new_urls(). By TLS the server's certificate is verified, and its
- * names too; files that a parameter names are read here, and again before a
- * connection if they have changed (docs/tls.md).
+ * 6379 and db 0. With +sentinel the hosts are the Sentinels (up to 15, port
+ * 26379) that know where the primary of SERVICE is; user, password and db are
+ * the primary's, and sentinel_user and its like the Sentinels'. Such a URL is
+ * one server, and stands alone. Any part may be %-encoded. A parameter
+ * overrides the option of that name; nxlock(1), URL, lists them. Several URLs
+ * separated by commas: as nxl_client_new_urls(). By TLS the server's
+ * certificate is verified, and its names too; files that a parameter names are
+ * read here, and again before a connection if they have changed (docs/tls.md).
  *
  * NXL_OK: the caller owns *client and frees it with nxl_client_free(). On
  * error *client is NULL: NXL_E_INVALID, NXL_E_URL, NXL_E_NOMEM, NXL_E_SYSTEM.
@@ -407,10 +416,10 @@ int nxl_client_new(nxl_client **client, const char *url,
  * same locks must list all of the servers and use the same max_ttl_ms.
  *
  * db, user, password, password_file, keepalive_s, durable and all parameters of
- * TLS apply to one server. All other parameters apply to the client: one URL is
- * enough to set them, and different values are an error. So is a duplicate
- * address; one server at two addresses is detected when connected and votes
- * once. Results as nxl_client_new(). */
+ * Sentinels and TLS apply to one server. All other parameters apply to the
+ * client: one URL is enough to set them, and different values are an error. So
+ * is a duplicate address; one server at two addresses is detected when
+ * connected and votes once. Results as nxl_client_new(). */
 int nxl_client_new_urls(nxl_client **client, const char *const *urls,
     size_t count, const nxl_client_options *options) NXL_MUST_USE;
 

@@ -35,7 +35,8 @@ static const char *objection(const nxl_credentials *c)
 static bool ask(const struct login_source *source, unsigned server,
     struct login_answer *answer)
 {
-    nxl_credentials c = {.size = sizeof(c), .server = server};
+    nxl_credentials c = {
+        .size = sizeof(c), .server = server, .sentinel = source->sentinel};
     bool ok = ((nxl_credentials_callback)source->program)(source->arg, &c);
     const char *why = ok ? objection(&c) : NULL;
 
@@ -53,5 +54,6 @@ static bool ask(const struct login_source *source, unsigned server,
 struct login_source credentials_source(
     nxl_credentials_callback callback, void *arg)
 {
-    return (struct login_source){ask, (void (*)(void))callback, arg};
+    return (struct login_source){
+        .ask = ask, .program = (void (*)(void))callback, .arg = arg};
 }

@@ -173,6 +173,10 @@ static int parse_url(struct endpoint *to, const char *url,
     }
     switch (url_parse(to, url, error)) {
     case URL_OK:
+        /* Sentinels without a user often need no password, and must not be
+         * sent the server's by a callback that knows of no Sentinels. */
+        if (!to->settings.sentinel_login.user)
+            to->settings.sentinel_login.source = (struct login_source){0};
         return NXL_OK;
     case URL_NO_MEMORY:
         return NXL_E_NOMEM;

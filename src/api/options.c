@@ -310,8 +310,11 @@ bool options_client(const nxl_client_options *options,
             param_set_number(settings, row, (uint64_t)number_in(&o, member));
     }
     settings->max_ttl_given = o.max_ttl_ms != 0;
-    if (o.credentials)
+    if (o.credentials) {
         settings->login.source =
             credentials_source(o.credentials, o.credentials_arg);
+        settings->sentinel_login.source = settings->login.source;
+        settings->sentinel_login.source.sentinel = true;
+    }
     return true;
 }

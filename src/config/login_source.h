@@ -22,6 +22,7 @@ struct login_source {
         struct login_answer *answer);
     void (*program)(void); /* the program's callback, and its argument */
     void *arg;
+    bool sentinel; /* for Sentinels, not for the server */
 };
 
 #endif

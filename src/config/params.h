@@ -18,7 +18,7 @@
 /* Values of settings, each in the order of the parameter's words. */
 enum lock_scheme { LOCK_SCHEME_AUTO, LOCK_SCHEME_TIMESTAMP };
 enum guard_switch {
-    GUARD_SWITCH_AUTO, /* on if there are two servers or more */
+    GUARD_SWITCH_AUTO, /* on with two servers or more, or with Sentinels */
     GUARD_SWITCH_ON,
     GUARD_SWITCH_OFF
 };

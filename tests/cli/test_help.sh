@@ -64,7 +64,7 @@ check "has no --ttl, so it does not" sh -c "! grep -q raises '$dir/out'"
 gives 0 "help connection" help connection
 has "has an example" '^  nxlock .*rediss://'
 for parameter in db user password_file timeout_ms max_ttl_ms drift_ppm \
-    keepalive_s prefix cacert verify sni; do
+    keepalive_s prefix sentinel_password_file sentinel_tls cacert verify sni; do
     has "explains $parameter" "^  $parameter="
 done
 for variable in URL URL_FILE PASSWORD PASSWORD_FILE; do

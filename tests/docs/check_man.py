@@ -193,6 +193,7 @@ class Help:
     def read_parameters(self):
         """Those of the URL, which 'help connection' explains."""
         _, _, text = self.connection.partition("\nparameters of the URL:\n")
+        text = re.sub(r"\n {20,}", " ", text)  # a long name has its own line
         found = re.findall(r"^  (\w+)=(\S+)\s+(\S.*)$", text, re.M)
         if len(found) != len(text.splitlines()):
             self.problems.append("help connection: what are these lines?")

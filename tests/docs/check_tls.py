@@ -91,9 +91,11 @@ def check_parameters(root, page):
 
 
 def check_foreign(root, _):
-    params = (root / "src/config/params.c").read_text("utf-8")
+    params = (root / "src/config/params.c").read_text("utf-8").replace(
+        "SENTINEL_URL", '"redis+sentinel://"')
     rows = re.findall(r'\{"(\w+)", "([\w-]+)[^"]*", "[\w -]+"\}', params)
     page = (root / "docs/coming-from.md").read_text("utf-8")
+    # The sections TLS and Sentinel.
     lines = page.split("\n### TLS\n")[1].split("\n## ")[0].splitlines()
     for name, ours in rows:
         if not any(re.search(rf"(?<!\w){name}\b.* \|.*\b{ours}\b", line)

@@ -7,6 +7,7 @@
 
 #include "client/client.h"
 #include "api/endpoints.h"
+#include "api/options.h"
 
 static struct endpoints e;
 static struct text error;
@@ -294,6 +295,46 @@ static void sentinels_lead_to_one_server(void **state)
         "/nowhere/ca");
 }
 
+static bool reports_the_login(void *arg, nxl_credentials *c)
+{
+    nxl_credentials *asked = arg;
+    asked->server = c->server;
+    asked->sentinel = c->sentinel;
+    c->password[0] = 'x';
+    return true;
+}
+
+/* A callback that knows of no Sentinels would send them the server's
+ * password. */
+static void a_callback_logs_in_to_sentinels_with_a_user(void **state)
+{
+    (void)state;
+    struct login_answer answer = {.why = ""};
+    struct settings set;
+    nxl_credentials asked = {.size = 0};
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    options.credentials = reports_the_login;
+    options.credentials_arg = &asked;
+    assert_true(options_client(&options, &set, &error));
+    assert_true(set.login.source.ask(&set.login.source, 3, &answer));
+    assert_int_equal(asked.server, 3);
+    assert_false(asked.sentinel);
+    const struct login_source *source = &set.sentinel_login.source;
+    assert_true(source->ask(source, 0, &answer));
+    assert_true(asked.sentinel);
+
+    static const char *const urls[] = {
+        "redis+sentinel://joe@h/m", "redis+sentinel://joe@h/m?sentinel_user=s"};
+    for (size_t i = 0; i < 2; i++) {
+        (void)endpoints_parse(&e, &urls[i], 1, &set, &error);
+        source = &e.at[0].settings.sentinel_login.source;
+        assert_non_null(e.at[0].settings.login.source.ask);
+        assert_int_equal(source->ask != NULL, i == 1);
+        assert_int_equal(source->sentinel, i == 1);
+        endpoints_free(&e);
+    }
+}
+
 static void guards_and_the_longest_lease(void **state)
 {
     (void)state;
@@ -401,6 +442,7 @@ int main(void)
         cmocka_unit_test(guard_is_on_from_two_on),
         cmocka_unit_test(guards_and_the_longest_lease),
         cmocka_unit_test(sentinels_lead_to_one_server),
+        cmocka_unit_test(a_callback_logs_in_to_sentinels_with_a_user),
         cmocka_unit_test(poll_is_off_unless_asked_for),
         cmocka_unit_test(arrays),
     };
