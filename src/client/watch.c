@@ -9,6 +9,7 @@
 #include "client/watch.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/deadline.h"
 
@@ -24,6 +25,10 @@ enum { ASK_ADDRESS, ASK_DETAILS, ASK_OTHERS, QUESTIONS };
 
 struct sentinel {
     struct watch *watch;
+    unsigned index;  /* of its view */
+    unsigned listed; /* the number of its host in the URL */
+    unsigned place;  /* of the address that it was made for; 0: of any */
+    unsigned tried;  /* addresses that led to another one's Sentinel */
     struct server server;
     struct source source;
     struct settings settings; /* owns nothing */
@@ -45,7 +50,7 @@ struct watch {
     struct node *node;
     void (*on_move)(struct nxl_client *client, uint64_t now);
     struct endpoint *endpoint;
-    unsigned count;
+    unsigned count;             /* of list */
     uint64_t looked_at;         /* 0: never */
     struct sentinel *informant; /* was asked for the others; or NULL */
     bool undecided;             /* the last look has no result yet */
@@ -53,7 +58,7 @@ struct watch {
     uint64_t since; /* a majority has named the present address since then;
                      * 0: unknown */
     struct confirm confirm; /* views in the order of the list */
-    struct sentinel list[];
+    struct sentinel *list[CONFIRM_SENTINELS];
 };
 
 /* ----------------------------------------------------------------- the making
@@ -86,16 +91,22 @@ static void make_settings(struct sentinel *st, const struct endpoint *e)
     st->settings.wait_replicas = st->settings.wait_aof = 0;
 }
 
-static void make_sentinel(struct watch *w, unsigned i, uint64_t seed)
+/* Adds the nth address of that host in the URL. False: no memory. */
+static bool add(struct watch *w, unsigned listed, unsigned nth)
 {
-    struct sentinel *st = &w->list[i];
+    struct sentinel *st = calloc(1, sizeof(*st));
     const struct endpoint *e = w->endpoint;
     struct nodes *nodes = w->nodes;
+    if (!st)
+        return false;
     st->watch = w;
+    st->listed = listed;
+    st->place = nth;
+    st->index = w->count;
     make_settings(st, e);
-    const struct target to = {&e->sentinels->at[i], &st->settings,
-        e->sentinels->tls ? e->tls : NULL, e->server};
-    server_init(&st->server, &to, true, seed);
+    const struct target to = {&e->sentinels->at[listed], &st->settings,
+        e->sentinels->tls ? e->tls : NULL, e->server, nth};
+    server_init(&st->server, &to, true, (uint64_t)(uintptr_t)st);
     st->server.who.sentinel = true;
     st->server.secrets = &nodes->secrets;
     st->server.spares = &nodes->spares;
@@ -106,40 +117,55 @@ static void make_sentinel(struct watch *w, unsigned i, uint64_t seed)
     make_question(&st->questions[ASK_ADDRESS], st, "get-master-addr-by-name");
     make_question(&st->questions[ASK_DETAILS], st, "master");
     make_question(&st->questions[ASK_OTHERS], st, "sentinels");
+    w->list[w->count++] = st;
+    w->confirm.count = w->count;
+    return true;
+}
+
+/* A name may have an address for each of several Sentinels. "localhost" has two
+ * for one of them. */
+static unsigned first_nth(const struct server_address *at)
+{
+    return strcasecmp(at->host, "localhost") == 0 ? 0 : 1;
 }
 
 struct watch *watch_new(struct nodes *nodes, struct endpoint *endpoint,
     void (*on_move)(struct nxl_client *client, uint64_t now))
 {
-    unsigned count = endpoint->sentinels->count;
-    struct watch *w = calloc(1, sizeof(*w) + count * sizeof(w->list[0]));
+    const struct sentinels *sentinels = endpoint->sentinels;
+    struct watch *w = calloc(1, sizeof(*w));
     if (!w)
         return NULL;
     w->nodes = nodes;
     w->node = nodes_first(nodes);
     w->on_move = on_move;
     w->endpoint = endpoint;
-    w->count = w->confirm.count = count;
-    for (unsigned i = 0; i < count; i++)
-        make_sentinel(w, i, (uint64_t)(uintptr_t)w + i);
+    w->confirm.listed = sentinels->count;
+    for (unsigned i = 0; i < sentinels->count; i++) {
+        if (!add(w, i, first_nth(&sentinels->at[i]))) {
+            watch_free(w);
+            return NULL;
+        }
+    }
     return w;
 }
 
 void watch_stop(struct watch *w)
 {
     for (unsigned i = 0; i < w->count; i++)
-        (void)server_stop(&w->list[i].server);
+        (void)server_stop(&w->list[i]->server);
 }
 
 void watch_free(struct watch *w)
 {
     for (unsigned i = 0; w && i < w->count; i++) {
-        struct sentinel *st = &w->list[i];
+        struct sentinel *st = w->list[i];
         for (unsigned k = 0; k < QUESTIONS; k++) {
             request_free(&st->questions[k].request);
             reply_values_free(&st->questions[k].values);
         }
         server_free(&st->server);
+        free(st);
     }
     free(w);
 }
@@ -147,7 +173,7 @@ void watch_free(struct watch *w)
 void watch_close_in_child(struct watch *w)
 {
     for (unsigned i = 0; i < w->count; i++)
-        server_close_in_child(&w->list[i].server);
+        server_close_in_child(&w->list[i]->server);
 }
 
 /* -------------------------------------------------------------- when it asks
@@ -165,8 +191,8 @@ static uint64_t patience(const struct watch *w)
 {
     uint64_t half = w->endpoint->settings.timeout_ms / 2, until = 0;
     for (unsigned i = 0; i < w->count; i++)
-        if (is_pending(&w->list[i]))
-            until = later(until, deadline_after_ms(w->list[i].asked_at,
+        if (is_pending(w->list[i]))
+            until = later(until, deadline_after_ms(w->list[i]->asked_at,
                                      earlier(PATIENCE_MS, half)));
     return until;
 }
@@ -183,7 +209,7 @@ static uint64_t every(const struct watch *w)
 static bool all_pending(const struct watch *w)
 {
     unsigned i = 0;
-    while (i < w->count && is_pending(&w->list[i]))
+    while (i < w->count && is_pending(w->list[i]))
         i++;
     return i == w->count;
 }
@@ -215,7 +241,7 @@ uint64_t watch_deadline(const struct watch *w, bool in_use)
     if (w->undecided)
         at = earlier(at, patience(w));
     for (unsigned i = 0; i < w->count; i++)
-        at = earlier(at, server_deadline((struct server *)&w->list[i].server));
+        at = earlier(at, server_deadline(&w->list[i]->server));
     return at;
 }
 
@@ -233,13 +259,28 @@ static void ask(struct sentinel *st, uint64_t now)
     st->asked_at = now;
 }
 
+/* Another address of its host may lead to a Sentinel that is not asked yet. */
+static void try_another(struct watch *w, struct sentinel *st, uint64_t now)
+{
+    size_t count = st->server.dial.found.count;
+    if (!confirm_is_repeated(&w->confirm, st->index) || is_pending(st) ||
+        st->server.to.nth == 0 || st->tried >= count)
+        return;
+    st->tried++;
+    server_leave(&st->server, "another address leads to the same one", now);
+    st->server.to.nth = st->server.to.nth % (unsigned)count + 1;
+    w->confirm.views[st->index] = (struct sentinel_view){.id = ""};
+}
+
 static void look(struct watch *w, uint64_t now)
 {
+    for (unsigned i = 0; i < w->count; i++)
+        try_another(w, w->list[i], now);
     w->looked_at = now;
     w->undecided = true;
     for (unsigned i = 0; i < w->count; i++)
-        if (!is_pending(&w->list[i]))
-            ask(&w->list[i], now);
+        if (!is_pending(w->list[i]))
+            ask(w->list[i], now);
 }
 
 bool watch_push(struct watch *w, bool in_use, uint64_t now)
@@ -248,7 +289,7 @@ bool watch_push(struct watch *w, bool in_use, uint64_t now)
     if (watch_asks_at(w, in_use) <= now)
         look(w, now);
     for (unsigned i = 0; i < w->count; i++)
-        failed |= server_push(&w->list[i].server, now);
+        failed |= server_push(&w->list[i]->server, now);
     return failed;
 }
 
@@ -335,7 +376,7 @@ static void unknown_service(struct sentinel *st)
 /* All its questions are answered. */
 static void take_view(struct watch *w, unsigned i)
 {
-    struct sentinel *st = &w->list[i];
+    struct sentinel *st = w->list[i];
     struct sentinel_view *v = &w->confirm.views[i];
     const struct reply_values *address = &st->questions[ASK_ADDRESS].values;
     const struct reply_values *details = &st->questions[ASK_DETAILS].values;
@@ -364,10 +405,28 @@ static bool is_unknown_service(
                : address->count > 0 && !reply_values_at(address, 0).data;
 }
 
+/* The host may have more addresses than are asked. */
+static void add_addresses(
+    struct watch *w, const struct sentinel *first, uint64_t now)
+{
+    size_t count = first->server.dial.found.count;
+    for (unsigned nth = 2; nth <= count; nth++) {
+        unsigned i = 0;
+        while (i < w->count && (w->list[i]->listed != first->listed ||
+                                   w->list[i]->place != nth))
+            i++;
+        if (i == w->count &&
+            (w->count == CONFIRM_SENTINELS || !add(w, first->listed, nth)))
+            return;
+        if (i + 1 == w->count && w->undecided)
+            ask(w->list[i], now);
+    }
+}
+
 static void take_answer(struct watch *w, struct sentinel *st,
     const struct request *r, const struct outcome *outcome)
 {
-    unsigned i = (unsigned)(st - w->list);
+    unsigned i = st->index;
     for (unsigned k = 0; k < QUESTIONS; k++)
         if (&st->questions[k].request == r)
             st->questions[k].pending = false;
@@ -379,6 +438,7 @@ static void take_answer(struct watch *w, struct sentinel *st,
     } else if (outcome->kind == OUTCOME_FAULT) {
         refuse(st, outcome->fault);
         text_add_foreign(&st->why, outcome->text);
+        st->tried = 0; /* the host may have other addresses by now */
     } else if (!is_pending(st) && outcome->kind != OUTCOME_FAULT &&
                st->questions[ASK_ADDRESS].values.count > 0) {
         take_view(w, i);
@@ -461,15 +521,15 @@ static void add_failures(const struct watch *w, struct text *why)
 {
     unsigned said = 0; /* by bits */
     for (unsigned i = 0; i < w->count; i++) {
-        const char *reason = reason_of(&w->list[i]);
+        const char *reason = reason_of(w->list[i]);
         if (!reason || said & 1U << i)
             continue;
         for (unsigned j = i; j < w->count; j++) {
-            const char *other = reason_of(&w->list[j]);
+            const char *other = reason_of(w->list[j]);
             if (!other || strcmp(reason, other) != 0)
                 continue;
             text_add(why, j == i ? "; " : ", ");
-            text_add(why, w->list[j].server.to.address->name.data);
+            text_add(why, w->list[j]->server.to.address->name.data);
             said |= 1U << j;
         }
         text_add(why, ": ");
@@ -483,7 +543,7 @@ static enum fault worst(const struct watch *w)
     enum fault fault = FAULT_UNCONFIRMED;
     bool all_unreachable = true;
     for (unsigned i = 0; i < w->count; i++) {
-        const struct sentinel *st = &w->list[i];
+        const struct sentinel *st = w->list[i];
         all_unreachable &= st->failed && st->fault == FAULT_UNREACHABLE;
         if (st->failed && fault_needs_repair(st->fault))
             fault = fault_worse(fault, st->fault);
@@ -497,7 +557,7 @@ static unsigned most_named(const struct watch *w)
     unsigned most = 0;
     for (unsigned i = 0; i < c->count; i++) {
         const struct sentinel_view *v = &c->views[i];
-        bool current = !w->list[i].failed && !is_pending(&w->list[i]);
+        bool current = !w->list[i]->failed && !is_pending(w->list[i]);
         unsigned count =
             current && v->asked_at ? confirm_count(c, v->host, v->port) : 0;
         most = count > most ? count : most;
@@ -514,7 +574,7 @@ static bool ask_others(struct watch *w, uint64_t now)
             most = i;
     if (w->informant)
         return false;
-    w->informant = &w->list[most];
+    w->informant = w->list[most];
     w->undecided = true;
     w->informant->asked_at = now;
     submit(&w->informant->questions[ASK_OTHERS], now);
@@ -542,6 +602,14 @@ static void add_others(const struct watch *w, struct text *why)
     }
 }
 
+/* How many can name a primary, if all of them answer. */
+static unsigned most_that_can(const struct watch *w)
+{
+    unsigned answered = confirm_answered(&w->confirm);
+    unsigned listed = w->endpoint->sentinels->count;
+    return answered > listed ? answered : listed;
+}
+
 /* No majority names one. */
 static void take_nobody(struct watch *w, uint64_t now)
 {
@@ -549,18 +617,18 @@ static void take_nobody(struct watch *w, uint64_t now)
     unsigned needed = confirm_needed(&w->confirm);
     enum fault fault = worst(w);
     text_clear(&why);
-    if (needed > w->count) {
+    if (needed > most_that_can(w)) {
         if (ask_others(w, now))
             return; /* their answer comes first */
         fault = FAULT_SENTINELS;
         text_addf(&why,
             "%u Sentinels have to name the primary, and the URL has %u: list "
             "all of them",
-            needed, w->count);
+            needed, most_that_can(w));
         add_others(w, &why);
     } else {
         text_addf(&why, "%u of %u Sentinels have to name one primary, and %u ",
-            needed, w->count, most_named(w));
+            needed, most_that_can(w), most_named(w));
         text_add(&why, most_named(w) == 1 ? "does" : "do");
     }
     add_failures(w, &why);
@@ -584,10 +652,12 @@ static void decide(struct watch *w, uint64_t now)
 void watch_turn(struct watch *w, uint64_t now)
 {
     for (unsigned i = 0; i < w->count; i++) {
-        struct sentinel *st = &w->list[i];
+        struct sentinel *st = w->list[i];
         struct completion c;
         while (server_next(&st->server, &c, now)) {
             take_answer(w, st, c.request, &c.outcome);
+            if (st->place == 1)
+                add_addresses(w, st, now);
             w->heard = true;
         }
     }
@@ -608,6 +678,6 @@ int64_t watch_named_s(const struct watch *w, uint64_t now)
 void watch_count(const struct watch *w, unsigned *naming, unsigned *listed)
 {
     const struct server_address *at = &w->endpoint->address;
-    *listed = w->count;
+    *listed = most_that_can(w);
     *naming = at->host ? confirm_count(&w->confirm, at->host, at->port) : 0;
 }

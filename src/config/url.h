@@ -69,13 +69,16 @@ struct target {
     const struct settings *settings;
     struct tls *tls; /* NULL: none */
     unsigned server;
+    /* Of the addresses that the host has, in the order of their bytes, this one
+     * alone, counted from 1; 0: any of them. */
+    unsigned nth;
 };
 
 static inline struct target target_of(const struct endpoint *e)
 {
     /* With Sentinels *tls may be for them alone. */
     struct tls *tls = e->sentinels && !e->needs_tls ? NULL : e->tls;
-    return (struct target){&e->address, &e->settings, tls, e->server};
+    return (struct target){&e->address, &e->settings, tls, e->server, 0};
 }
 
 enum url_result { URL_OK, URL_MALFORMED, URL_NO_MEMORY };

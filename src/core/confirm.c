@@ -15,11 +15,11 @@ static bool has_answered(const struct sentinel_view *v)
     return v->id[0] != '\0';
 }
 
-/* Is there a later view of the same Sentinel? It has then been asked under
- * another address. */
-static bool is_repeated(const struct confirm *c, unsigned i)
+bool confirm_is_repeated(const struct confirm *c, unsigned i)
 {
     const struct sentinel_view *v = &c->views[i];
+    if (!has_answered(v))
+        return false;
     for (unsigned j = 0; j < c->count; j++) {
         const struct sentinel_view *other = &c->views[j];
         if (j == i || strcmp(v->id, other->id) != 0)
@@ -33,7 +33,7 @@ static bool is_repeated(const struct confirm *c, unsigned i)
 
 static bool counts(const struct confirm *c, unsigned i)
 {
-    return has_answered(&c->views[i]) && !is_repeated(c, i);
+    return has_answered(&c->views[i]) && !confirm_is_repeated(c, i);
 }
 
 static bool names(
@@ -46,7 +46,8 @@ static bool names(
 
 unsigned confirm_needed(const struct confirm *c)
 {
-    unsigned all = c->count;
+    unsigned all = c->listed, answered = confirm_answered(c);
+    all = answered > all ? answered : all;
     for (unsigned i = 0; i < c->count; i++)
         if (has_answered(&c->views[i]) && c->views[i].others + 1 > all)
             all = c->views[i].others + 1;

@@ -38,7 +38,8 @@ struct sentinel_view {
 };
 
 struct confirm {
-    unsigned count; /* that are listed */
+    unsigned listed; /* that there are at least */
+    unsigned count;  /* of the views */
     struct sentinel_view views[CONFIRM_SENTINELS];
 };
 
@@ -47,6 +48,9 @@ unsigned confirm_needed(const struct confirm *c);
 
 /* How many have answered so far, each counted once. */
 unsigned confirm_answered(const struct confirm *c);
+
+/* Has the same Sentinel been asked later, as another view? */
+bool confirm_is_repeated(const struct confirm *c, unsigned view);
 
 /* The primary that a majority names. Of *named: host and port; asked_at, which
  * is the time at which the whole majority named it; and since, from which on a

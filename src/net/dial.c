@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -219,10 +220,27 @@ static enum dial_state try_next(struct dial *d, const struct target *to,
     return fail(d, error);
 }
 
+static int compare_addresses(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct address));
+}
+
+/* Of all addresses leaves the nth. */
+static void leave_one(struct dial *d, unsigned nth)
+{
+    qsort(d->found.list, d->found.count, sizeof(d->found.list[0]),
+        compare_addresses);
+    d->left &= nth <= d->found.count ? 1U << (nth - 1) : 0;
+    if (!d->left)
+        text_addf(&d->why, "the host has %zu addresses", d->found.count);
+}
+
 static enum dial_state try_all(struct dial *d, const struct target *to,
     uint64_t now, struct transport *made, struct text *error)
 {
     d->left = (1U << d->found.count) - 1;
+    if (to->nth)
+        leave_one(d, to->nth);
     return try_next(d, to, now, made, error);
 }
 

@@ -8,12 +8,19 @@
  */
 #include "support/test.h"
 
+#include <netdb.h>
+#include <stdatomic.h>
+
 #include "live/loop_rig.h"
 #include "live/renew_rig.h"
 
 enum { TTL_MS = 3000, SENTINELS = 3, PAUSE_MS = 20000 };
 
 static struct redis replica, sentinels[SENTINELS];
+
+/* All at one port, so that they can be the addresses of one name. */
+static const char *const addresses[SENTINELS] = {
+    "127.0.0.1", "127.0.0.2", "127.0.0.3"};
 
 static bool know_each_other(void)
 {
@@ -37,7 +44,8 @@ static int start(void **state)
     if (redis_start(&replica, "--replicaof", "127.0.0.1", port, NULL) != 0)
         return -1;
     for (int i = 0; i < SENTINELS; i++)
-        if (redis_start_sentinel(&sentinels[i], server.plain_port, "") != 0)
+        if (redis_start_sentinel(&sentinels[i], server.plain_port, addresses[i],
+                i > 0 ? sentinels[0].plain_port : 0) != 0)
             return -1;
     assert_eventually(know_each_other());
     /* Older than any lease. */
@@ -66,8 +74,8 @@ static nxl_client *client_by(int count, const char *service, const char *more)
 {
     char url[512] = "redis+sentinel://";
     for (int i = 0; i < count; i++)
-        snprintf(url + strlen(url), sizeof(url) - strlen(url), "%s127.0.0.1:%u",
-            i > 0 ? "," : "", (unsigned)sentinels[i].plain_port);
+        snprintf(url + strlen(url), sizeof(url) - strlen(url), "%s%s:%u",
+            i > 0 ? "," : "", addresses[i], (unsigned)sentinels[0].plain_port);
     snprintf(url + strlen(url), sizeof(url) - strlen(url),
         "/%s?max_ttl_ms=%d&timeout_ms=500%s", service, TTL_MS, more);
     return client_at(url);
@@ -116,6 +124,55 @@ static void idle_clients_ask_nobody(void **state)
     end(lock, client);
 }
 
+/* ------------------------------------------------------- one name for several
+ */
+
+int __real_getaddrinfo(const char *host, const char *service,
+    const struct addrinfo *hints, struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *service,
+    const struct addrinfo *hints, struct addrinfo **list);
+
+static atomic_int named = SENTINELS; /* so many are addresses of "sen.test" */
+
+int __wrap_getaddrinfo(const char *host, const char *service,
+    const struct addrinfo *hints, struct addrinfo **list)
+{
+    int rc = EAI_AGAIN;
+    if (hints->ai_flags & AI_NUMERICHOST || strcmp(host, "sen.test") != 0)
+        return __real_getaddrinfo(host, service, hints, list);
+    for (int i = atomic_load(&named) - 1; i >= 0; i--) {
+        rc = __real_getaddrinfo(addresses[i], service, hints, list);
+        if (rc != 0)
+            break;
+        list = &(*list)->ai_next;
+    }
+    return rc;
+}
+
+static nxl_client *client_by_name(void)
+{
+    char url[128];
+    snprintf(url, sizeof(url),
+        "redis+sentinel://sen.test:%u/svc?max_ttl_ms=%d&timeout_ms=500",
+        (unsigned)sentinels[0].plain_port, TTL_MS);
+    return client_at(url);
+}
+
+static void each_address_of_a_name_is_one(void **state)
+{
+    nxl_client *client = client_by_name();
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+    atomic_store(&named, 1);
+    client = client_by_name();
+    lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_URL, lock);
+    end(lock, client);
+    atomic_store(&named, SENTINELS);
+}
+
 /* ------------------------------------------------------------- who confirms */
 
 static void one_may_be_down(void **state)
@@ -156,8 +213,8 @@ static void all_have_to_be_listed(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_URL, lock);
     assert_contains(nxl_lock_errmsg(lock),
         "2 Sentinels have to name the primary, and the URL has 1");
-    snprintf(other, sizeof(other), "127.0.0.1:%u",
-        (unsigned)sentinels[2].plain_port);
+    snprintf(other, sizeof(other), "%s:%u", addresses[2],
+        (unsigned)sentinels[0].plain_port);
     assert_contains(nxl_lock_errmsg(lock), other);
     end(lock, client);
 }
@@ -242,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup(the_primary_is_found, set_up),
         loop_test_poll(in_an_event_loop_too),
         cmocka_unit_test_setup(idle_clients_ask_nobody, set_up),
+        cmocka_unit_test_setup(each_address_of_a_name_is_one, set_up),
         /* A Sentinel that was stopped takes part in no failover for 30 s. */
         cmocka_unit_test_setup(a_renewed_lock_is_kept, set_up),
         cmocka_unit_test_setup(one_may_be_down, set_up),

@@ -222,8 +222,10 @@ static int prepare_plain(struct redis *r, ...)
     return rc;
 }
 
-int redis_start_sentinel(struct redis *r, uint16_t port, const char *more)
+int redis_start_sentinel(
+    struct redis *r, uint16_t monitored, const char *address, uint16_t port)
 {
+    char digits[8];
     int rc = prepare_plain(r, NULL);
     if (rc != 0)
         return rc;
@@ -232,11 +234,19 @@ int redis_start_sentinel(struct redis *r, uint16_t port, const char *more)
     if (!conf)
         fail_msg("%s: %s", r->sentinel, strerror(errno));
     fprintf(conf,
+        "sentinel announce-ip %s\n"
         "sentinel monitor svc 127.0.0.1 %u 2\n"
         "sentinel down-after-milliseconds svc 500\n"
-        "sentinel failover-timeout svc 3000\n%s",
-        (unsigned)port, more);
+        "sentinel failover-timeout svc 3000\n",
+        address, (unsigned)monitored);
     fclose(conf);
+    snprintf(digits, sizeof(digits), "%u", (unsigned)port);
+    redis_add(r, "--bind");
+    redis_add(r, address);
+    if (port != 0) {
+        redis_add(r, "--port");
+        redis_add(r, digits);
+    }
     return redis_begin(r);
 }
 

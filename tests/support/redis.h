@@ -49,9 +49,11 @@ struct redis {
  * fixture returns. A missing server is a failure, or a skip when the
  * environment has NXLOCK_SKIP_LIVE=1. */
 int redis_start(struct redis *r, ...) __attribute__((sentinel));
-/* The same with a Sentinel, which monitors that server of 127.0.0.1 under the
- * name svc, with a quorum of 2 and the lines `more` ("": none). */
-int redis_start_sentinel(struct redis *r, uint16_t port, const char *more);
+/* The same with a Sentinel, which monitors the server at that port of 127.0.0.1
+ * under the name svc, with a quorum of 2. It listens on address, at that port
+ * (0: any). */
+int redis_start_sentinel(
+    struct redis *r, uint16_t monitored, const char *address, uint16_t port);
 /* Kills it and removes its directory; of all zero too. */
 void redis_stop(struct redis *r);
 

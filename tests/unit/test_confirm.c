@@ -67,7 +67,7 @@ static const struct {
 
 static struct confirm confirm_of(size_t row)
 {
-    struct confirm c = {.count = rows[row].listed};
+    struct confirm c = {.listed = rows[row].listed, .count = rows[row].listed};
     for (unsigned i = 0; i < c.count; i++) {
         const struct said *said = &rows[row].said[i];
         c.views[i] = (struct sentinel_view){.id = {said->id},
