@@ -405,21 +405,26 @@ static bool is_unknown_service(
                : address->count > 0 && !reply_values_at(address, 0).data;
 }
 
+static bool is_asked(const struct watch *w, unsigned listed, unsigned nth)
+{
+    for (unsigned i = 0; i < w->count; i++)
+        if (w->list[i]->listed == listed && w->list[i]->place == nth)
+            return true;
+    return false;
+}
+
 /* The host may have more addresses than are asked. */
 static void add_addresses(
     struct watch *w, const struct sentinel *first, uint64_t now)
 {
     size_t count = first->server.dial.found.count;
     for (unsigned nth = 2; nth <= count; nth++) {
-        unsigned i = 0;
-        while (i < w->count && (w->list[i]->listed != first->listed ||
-                                   w->list[i]->place != nth))
-            i++;
-        if (i == w->count &&
-            (w->count == CONFIRM_SENTINELS || !add(w, first->listed, nth)))
+        if (is_asked(w, first->listed, nth))
+            continue;
+        if (w->count == CONFIRM_SENTINELS || !add(w, first->listed, nth))
             return;
-        if (i + 1 == w->count && w->undecided)
-            ask(w->list[i], now);
+        if (w->undecided)
+            ask(w->list[w->count - 1], now);
     }
 }
 
