@@ -40,6 +40,7 @@ static struct {
     int record;
     int timeout_ms, ttl_ms, write_ms;
     int max_hold_ms;
+    int hold_ms; /* 0: as work_ms() says */
     bool renew;
     uint64_t dice;
     nxl_client *client;
@@ -144,6 +145,8 @@ static void extend(void)
  * until their time is over. */
 static int work_ms(void)
 {
+    if (me.hold_ms > 0)
+        return me.hold_ms;
     if (below(8) > 0)
         return below(8);
     if (me.renew)
@@ -242,16 +245,17 @@ static bool open_all(
 
 int main(int argc, char **argv)
 {
-    if (argc != 11 && argc != 12) {
+    if (argc < 11 || argc > 13) {
         fprintf(stderr, "usage: contender URL RECORD RESOURCE TTL_MS "
                         "TIMEOUT_MS WRITE_MS RENEW ASKERS "
-                        "MAX_HOLD_MS SEED [NAME]\n");
+                        "MAX_HOLD_MS SEED [NAME [HOLD_MS]]\n");
         return 2;
     }
     me.ttl_ms = (int)strtol(argv[4], NULL, 10);
     me.timeout_ms = (int)strtol(argv[5], NULL, 10);
     me.write_ms = (int)strtol(argv[6], NULL, 10);
     me.max_hold_ms = (int)strtol(argv[9], NULL, 10);
+    me.hold_ms = argc > 12 ? (int)strtol(argv[12], NULL, 10) : 0;
     me.renew = strcmp(argv[7], "1") == 0;
     me.dice = strtoull(argv[10], NULL, 10);
     if (!open_all(

@@ -9,48 +9,26 @@ two relied on one lock at a time, and when the first was granted again.
 With the guard no run may have two holders. Without it three quarters of the
 runs of an event that loses locks must have them, for each kind: else the event
 proves nothing. The other events keep their locks, so nothing can double there:
-they are played for the length of the pause. Everything random is drawn from the
-seed, the event and the number of the run, so with the guard and without it the
-schedule is the same.
+they are played for the length of the pause.
 
 The first grant is due, with the guard, when the longest lease is over, and
 MARGIN_S later at most; without it SLACK_S after a program could have had it
 (class Times): that is the promotion, unless the lock is still held, or the
 program has not yet given up a connection that does not answer."""
 
-import argparse
 import collections
 import functools
-import multiprocessing
-import os
-import pathlib
-import random
-import shutil
-import signal
-import sqlite3
 import statistics
 import sys
-import tempfile
 import time
 
 import stage
-from cell import TABLES
-from record import Record, overlaps
+from trial import KINDS, NEVER_S, WAYS, Rig, Sum, Trial, main
 
-# Of the address, whether it renews, and whether its processes are replaced.
-Kind = collections.namedtuple("Kind", "parameters renews replaced")
-WAYS = {"poll": ("&poll=1", 0), "line": ("", 0), "renew": ("", 1)}
-KINDS = {**{way: Kind(*of, False) for way, of in WAYS.items()},
-         **{f"new-{way}": Kind(*of, True) for way, of in WAYS.items()}}
-PROCESSES = 3     # of each kind
-LIFE_S = 0.2      # of one that is replaced, at least
-AIM_S = 5         # until all kinds have been seen to hold it at a time
 MARGIN_S = 1.5    # until the first grant, after the pause of the guard
 SLACK_S = 0.3     # the same without the guard, after the promotion
 NOTED_S = 0.1     # after a grant
 STALE_S = 2       # SERVER_STALE_MS of src/net/state.h
-TIMEOUT_MS = 300  # of a request
-CLOSE_S = 60      # until a process that was told to end has ended
 BUSY_S = 10       # later than that, in the test, which runs beside others
 # play: what happens. loses: locks. lost: what is granted reaches no replica.
 # ttl_ms: of the leases, just short enough for a pause that is counted in whole
@@ -67,72 +45,6 @@ Event = collections.namedtuple(
 def needed_s(ttl_ms):
     """The longest lease and its drift, and a second; in whole seconds."""
     return -(-ttl_ms * 101 // 100000) + 1
-
-
-class Process:
-    """One process, and what it has written down."""
-
-    def __init__(self, trial, kind, name, seed):
-        of = KINDS[kind]
-        url = (f"{trial.front.tcp_url}/?max_ttl_ms={trial.event.ttl_ms}"
-               f"{of.parameters}{trial.guard}")
-        self.record = Record(name, trial.directory / f"{name}.record")
-        self.child = stage.start(
-            [trial.programs / "nxlock-fault-contender", url,
-             self.record.path, trial.directory / f"{kind}.db",
-             trial.event.ttl_ms, TIMEOUT_MS, trial.hold_ms, of.renews, 0, 0,
-             seed, kind])
-        self.begun = time.monotonic()
-
-    def close(self):
-        """When it has ended: all that it has written down is read."""
-        code = self.child.wait(CLOSE_S)
-        if code not in (0, -signal.SIGTERM):
-            raise RuntimeError(f"{self.record.who} ended with {code}")
-        self.record.read()
-        self.record.close()
-        self.record.path.unlink(missing_ok=True)
-
-    def close_ended(self):
-        """Has it ended?"""
-        if self.child.poll() is None:
-            return False
-        self.close()
-        return True
-
-
-class Contender:
-    """A program of a kind. Where processes are replaced, the next one does not
-    wait until this one has ended."""
-
-    def __init__(self, trial, kind, number, dice):
-        self.trial, self.kind = trial, kind
-        self.name, self.dice = f"{kind} {number}", dice
-        self.processes, self.ending = [], []
-        self.begin()
-
-    def begin(self):
-        self.processes.append(Process(
-            self.trial, self.kind, f"{self.name}.{len(self.processes)}",
-            self.dice.randrange(1 << 30)))
-
-    def hold(self):
-        """The one that it has now, or None."""
-        holds = self.processes[-1].record.holds
-        return holds[-1] if holds and holds[-1].open else None
-
-    def turn(self):
-        process = self.processes[-1]
-        process.record.read()
-        self.ending = [p for p in self.ending if not p.close_ended()]
-        if (KINDS[self.kind].replaced and not self.hold() and
-                time.monotonic() - process.begun > LIFE_S):
-            self.end()
-            self.begin()
-
-    def end(self):
-        self.processes[-1].child.terminate()
-        self.ending.append(self.processes[-1])
 
 
 class Times:
@@ -155,29 +67,23 @@ class Times:
         return max(times)
 
 
-class Trial:
-    """Three servers, the address, and runs of an event."""
+class Failover(Trial):
+    """Three servers, and the address."""
 
-    def __init__(self, directory, programs, event, guard):
-        self.directory = pathlib.Path(directory)
-        self.programs = pathlib.Path(programs)
-        self.event = event
-        self.hold_ms = event.ttl_ms * 9 // 10
+    def __init__(self, directory, options, event, guard):
+        super().__init__(directory, options, event, guard)
         self.needed_s = needed_s(event.ttl_ms)
-        self.guard = "&guard_failover=on" if guard else ""
         self.servers = [stage.Server(directory, f"s{i}", event.arguments)
                         for i in range(3)]
         self.links = [self.proxy(s) for s in self.servers]
         self.primary = 0
         self.front = self.proxy(self.now())
-        self.contenders, self.times = [], None
-        for kind in KINDS:
-            with sqlite3.connect(self.directory / f"{kind}.db") as db:
-                db.executescript(TABLES)
-            db.close()
+        self.times = None
 
-    def proxy(self, server):
-        return stage.Proxy(self.programs / "nxlock-fault-proxy", server)
+    def url(self):
+        guard = "&guard_failover=on" if self.guard == "on" else ""
+        return (f"{self.front.tcp_url}/?max_ttl_ms={self.event.ttl_ms}"
+                f"{guard}")
 
     def replicas(self):
         return [i for i in range(3) if i != self.primary]
@@ -197,7 +103,7 @@ class Trial:
         self.servers[i].ask("REPLICAOF", "127.0.0.1",
                             self.links[self.primary].port)
 
-    def gather(self):
+    def prepare(self):
         """All follow the primary and have its data; if there is a guard, all
         are so old that it refuses nothing before the event."""
         for i, server in enumerate(self.servers):
@@ -216,38 +122,19 @@ class Trial:
                 "a replica is connected")
         self.now().ask("FLUSHALL")
         self.move()
-        if not self.guard:
-            return
-        # The replicas' connections have to be old, too.
-        time.sleep(self.needed_s + 1)
-        for server in self.servers:
-            stage.await_true(
-                lambda s=server: int(s.info("server", "uptime_in_seconds"))
-                > self.needed_s + 1, "a server is old enough")
-
-    def contend(self, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for contender in self.contenders:
-                contender.turn()
-            time.sleep(0.005)
-
-    def aim(self):
-        """Until each kind has a holder that stays for long enough."""
-        end = time.monotonic() + AIM_S
-        since = self.hold_ms / 1000 - self.event.left_s
-        while time.monotonic() < end:
-            self.contend(0.005)
-            now = stage.now_ns()
-            holds = [(c.kind, c.hold()) for c in self.contenders]
-            if {kind for kind, h in holds
-                    if h and now - h.begin < since * 1e9} == set(KINDS):
-                return
-        self.text += ", not all held it"
+        if self.guard == "on":
+            # The replicas' connections have to be old, too.
+            time.sleep(self.needed_s + 1)
+            for server in self.servers:
+                stage.await_true(
+                    lambda s=server: int(s.info("server", "uptime_in_seconds"))
+                    > self.needed_s + 1, "a server is old enough")
+        if self.event.lost:
+            self.links[self.primary].order("hold", "down", 1)
 
     def begin(self):
-        """The event begins."""
-        self.times = Times(stage.now_ns(), self.event.silent)
+        super().begin()
+        self.times = Times(self.began, self.event.silent)
 
     def promote(self, i):
         """The address leads to that one from now on."""
@@ -260,56 +147,19 @@ class Trial:
             if k != former:
                 self.follow(k)
 
-    def run(self, seed):
-        """{kind: doubles}, {kind: (seconds until the first grant after the
-        event began, the same after it was possible)}, text"""
-        self.dice = random.Random(seed)
-        self.gather()
-        if self.event.lost:
-            self.links[self.primary].order("hold", "down", 1)
-        self.text = ""
-        self.contenders = [
-            Contender(self, kind, i, random.Random(f"{seed}/{kind}/{i}"))
-            for kind in KINDS for i in range(PROCESSES)]
-        self.event.play(self)
-        rest_s = self.needed_s + 2.5 if self.guard else self.event.rest_s
-        self.contend(rest_s - (stage.now_ns() - self.times.began) / 1e9)
-        self.end()
-        doubles, first = {}, {}
-        for kind in KINDS:
-            holds = [h for c in self.contenders if c.kind == kind
-                     for process in c.processes for h in process.record.holds]
-            doubles[kind] = self.count_doubles(kind, holds)
-            first[kind] = self.first_grant(kind, holds)
-        self.contenders = []
-        return doubles, first, self.text
-
-    def end(self):
-        for contender in self.contenders:
-            contender.end()
-        for contender in self.contenders:
-            for process in contender.ending:
-                process.close()
-
-    def count_doubles(self, kind, holds):
-        began = self.times.began
-        found = overlaps(holds, stage.now_ns())
-        for a, b in found[:3] if self.guard else []:
-            self.text += "".join(
-                f"\n    {kind}: {h.who} from {(h.begin - began) / 1e9:.3f}"
-                f" to {(h.end - began) / 1e9:.3f} s, asked at "
-                f"{(h.attempt - began) / 1e9:.3f}, number {h.fence}"
-                for h in (a, b))
-        return len(found)
+    def rest_s(self):
+        rest_s = (self.needed_s + 2.5 if self.guard == "on"
+                  else self.event.rest_s)
+        return rest_s - (stage.now_ns() - self.began) / 1e9
 
     def first_grant(self, kind, holds):
         """A grant from before the event may be noted after it, where the
         processor has much to do. With the guard the next one comes much
         later."""
-        began = self.times.began
-        since = began + (NOTED_S * 10**9 if self.guard else 0)
+        began = self.began
+        since = began + (NOTED_S * 10**9 if self.guard == "on" else 0)
         first = min((h.begin for h in holds if h.begin > since),
-                    default=began + 99 * 10**9)
+                    default=began + NEVER_S * 10**9)
         at = self.times.at(kind, holds, keeps=not self.event.loses)
         return (first - began) / 1e9, (first - at) / 1e9
 
@@ -436,6 +286,10 @@ EVENTS = {
 }
 
 
+def trial_of(_guard):
+    return Failover
+
+
 def nine_tenths(waits):
     """So many were not longer. After FAILOVER the pause is 2 or 3 s instead of
     1 s where INFO took more than 5 or 10 ms, which happens if the machine has
@@ -443,28 +297,11 @@ def nine_tenths(waits):
     return sorted(waits)[max(0, len(waits) * 9 // 10 - 1)]
 
 
-class Sum:
-    """What all runs of an event have shown, with the guard or without."""
-
-    def __init__(self, name, guard, options):
-        self.name, self.event = name, EVENTS[name]
-        self.guard, self.options = guard, options
-        self.doubled = dict.fromkeys(KINDS, 0)
-        self.any = 0
-        self.first = {kind: [] for kind in KINDS}
-        self.after = {kind: [] for kind in KINDS}  # it was possible
-
-    def add(self, doubles, first):
-        self.any += any(doubles.values())
-        for kind in KINDS:
-            self.doubled[kind] += doubles[kind] > 0
-            self.first[kind].append(first[kind][0])
-            self.after[kind].append(first[kind][1])
-
+class Cell(Sum):
     def complaints(self):
         """Why the cell does not hold, or proves nothing. A line that begins
         with HARM counts, whatever a second run finds."""
-        yield from self.of_guard() if self.guard else self.without()
+        yield from self.of_guard() if self.guard == "on" else self.without()
 
     def of_guard(self):
         slack = BUSY_S if self.options.short else 0
@@ -507,99 +344,10 @@ class Sum:
             if wait > SLACK_S:
                 yield f"{kind}: the first grant came {wait:.2f} s late"
 
-    def row(self):
-        """With the guard, from the event; without it, how late it was."""
-        waits = self.first if self.guard else self.after
-        cells = [f"{self.doubled[kind]}; "
-                 f"{statistics.median(waits[kind]):.2f} s "
-                 f"({max(waits[kind]):.2f})" for kind in KINDS]
-        any_of = f"{self.any} of {self.options.runs}"
-        if not self.event.loses:
-            any_of += ", loses none"
-        return " | ".join([f"| {self.name}", "on" if self.guard else "off",
-                           any_of, *cells]) + " |"
-
-    def name_of_cell(self):
-        return f"{self.name}, guard {'on' if self.guard else 'off'}"
-
-
-def play(options, name, guard):
-    stage.REDIS = options.server
-    event, found = EVENTS[name], Sum(name, guard, options)
-    with tempfile.TemporaryDirectory(prefix="nxlock-failover-") as directory:
-        trial = Trial(directory, options.programs, event, guard)
-        try:
-            for run in range(options.runs):
-                doubles, first, text = trial.run(
-                    f"{options.seed}/{name}/{run}")
-                found.add(doubles, first)
-                print(f"{found.name_of_cell()}, run {run}: two holders, "
-                      "first grant, after it was possible: " +
-                      "; ".join(f"{kind} {doubles[kind]}, {at:.2f}, {late:.2f}"
-                                for kind, (at, late) in first.items()) +
-                      text, flush=True)
-        finally:
-            trial.close()
-    return found
-
-
-def tell(options, sums):
-    """The table, then the results as TAP. Do all cells hold?"""
-    print(f"\nseed {options.seed}; runs with two holders, and the first grant, "
-          "median and longest: with the guard after the event, without it "
-          "after it was possible\n\n"
-          f"| event | guard | two holders | {' | '.join(KINDS)} |\n"
-          f"|{'---|' * (3 + len(KINDS))}\n" +
-          "\n".join(s.row() for s in sums) + f"\n\n1..{len(sums)}")
-    good = True
-    for number, cell in enumerate(sums, 1):
-        complaints = list(cell.complaints())
-        good = good and not complaints
-        print(f"{'not ' if complaints else ''}ok {number} - "
-              f"{cell.name_of_cell()}", *complaints, sep="\n")
-    return good
-
-
-def arguments():
-    parser = argparse.ArgumentParser(
-        prog="nxlock-failover", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", help=argparse.SUPPRESS)
-    parser.add_argument("--event", choices=EVENTS, action="append",
-                        help="this one (default: all; may be given again)")
-    parser.add_argument("--runs", type=int, default=20, help="of each event")
-    parser.add_argument("--guard", choices=("on", "off", "both"),
-                        default="both")
-    parser.add_argument("--seed", type=int, default=1,
-                        help="draws other schedules (default 1)")
-    parser.add_argument("--jobs", type=int, default=2,
-                        help="events at a time; they sleep most of the time "
-                        "(default 2)")
-    parser.add_argument("--server", default=stage.REDIS,
-                        help="default: $NXLOCK_REDIS_SERVER, or redis-server")
-    parser.add_argument("--short", action="store_true",
-                        help="the crash, once with the guard and once without; "
-                        "the first grant may be late")
-    options = parser.parse_args()
-    if options.short:
-        options.event, options.runs, options.guard = ["crash"], 1, "both"
-    return options
-
-
-def main():
-    options = arguments()
-    if shutil.which(options.server) is None:
-        skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
-        print(f"{options.server} is not installed", file=sys.stderr)
-        return 77 if skip else 1
-    cells = [(options, name, guard) for name in options.event or EVENTS
-             for guard in (True, False)
-             if options.guard in ("both", "on" if guard else "off")]
-    # Processes: what a cell starts dies with its process.
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        sums = pool.starmap(play, cells, chunksize=1)
-    return 0 if tell(options, sums) else 1
-
+RIG = Rig("nxlock-failover", __doc__, EVENTS, trial_of, Cell, ("on", "off"),
+          ("crash",),
+          "runs with two holders, and the first grant, median and longest: "
+          "with the guard after the event, without it after it was possible")
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(RIG))

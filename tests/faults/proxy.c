@@ -15,11 +15,14 @@ static enum proxy_way way_of(const char *word)
     return strcmp(word, "up") == 0 ? PROXY_UP : PROXY_DOWN;
 }
 
-/* ORDER [up|down|PATH] [NUMBER]; false: there is no such order. */
-static bool obey(struct proxy *p, const char *order, const char *way, int n)
+/* ORDER [up|down|PATH] [NUMBER] [SOURCE]; false: there is no such order. */
+static bool obey(
+    struct proxy *p, const char *order, const char *way, int n, int source)
 {
     if (strcmp(order, "delay") == 0)
         proxy_delay(p, way_of(way), n);
+    else if (strcmp(order, "hold") == 0 && source > 0)
+        proxy_hold_from(p, way_of(way), (uint8_t)source, n != 0);
     else if (strcmp(order, "hold") == 0)
         proxy_hold(p, way_of(way), n != 0);
     else if (strcmp(order, "drop") == 0)
@@ -48,9 +51,9 @@ int main(int argc, char **argv)
     printf("%s %s\n", proxy_url(p), proxy_tcp_url(p));
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {
-        int n = 0;
-        if (sscanf(line, "%31s %127s %d", order, way, &n) < 1 ||
-            !obey(p, order, way, n))
+        int n = 0, source = 0;
+        if (sscanf(line, "%31s %127s %d %d", order, way, &n, &source) < 1 ||
+            !obey(p, order, way, n, source))
             break;
         puts("ok");
         fflush(stdout);

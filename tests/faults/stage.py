@@ -95,11 +95,14 @@ class Server:
     def launch(self):
         with open(self.dir / "log", "ab") as log:
             self.process = start(
-                [REDIS, "--port", "0", "--unixsocket", self.socket,
-                 "--dir", self.dir, "--save", "", "--appendonly", "no",
-                 "--repl-diskless-sync-delay", "0", *self.arguments],
+                self.command(),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env=self.environment)
+
+    def command(self):
+        return [REDIS, "--port", "0", "--unixsocket", self.socket,
+                "--dir", self.dir, "--save", "", "--appendonly", "no",
+                "--repl-diskless-sync-delay", "0", *self.arguments]
 
     def ready(self):
         await_true(self.answers, f"{REDIS} in {self.dir} answers")

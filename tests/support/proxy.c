@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -54,6 +55,18 @@ static void joint_close(struct joint *j)
     j->used = j->cut = j->reset = false;
 }
 
+/* The last byte of the address; 0: it has none. */
+static uint8_t source_of(int client)
+{
+    struct sockaddr_in peer = {0};
+    socklen_t len = sizeof(peer);
+
+    if (getpeername(client, (struct sockaddr *)&peer, &len) != 0 ||
+        peer.sin_family != AF_INET)
+        return 0;
+    return (uint8_t)ntohl(peer.sin_addr.s_addr);
+}
+
 static void joint_open(struct proxy *p, int client)
 {
     int server =
@@ -71,6 +84,8 @@ static void joint_open(struct proxy *p, int client)
     memset(j, 0, sizeof(*j));
     local_no_delay(client);
     j->used = true;
+    j->source = source_of(client);
+    j->unheard = p->way[PROXY_UP].held_from[j->source];
     j->fd[PROXY_UP] = client;
     j->fd[PROXY_DOWN] = server;
     for (int i = 0; i < 2; i++) {
@@ -128,11 +143,15 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
     struct flow *flow = &j->flow[way];
     int to = j->fd[1 - way];
     int64_t now = test_now_ms();
+    bool held = proxy_is_held(p, j, way);
 
+    if (way == PROXY_UP)
+        j->unheard = j->unheard && held;
+    if (j->unheard && flow->closed)
+        j->cut = true;
     if (j->stranded && way == PROXY_UP && !j->delivers)
         return;
-    while (
-        !j->cut && !rule->held && flow->first && flow->first->due_ms <= now) {
+    while (!j->cut && !held && flow->first && flow->first->due_ms <= now) {
         struct chunk *chunk = flow->first;
         size_t len = chunk->bytes.len;
         if (rule->cutting && len > rule->cut_after - flow->passed)
@@ -160,7 +179,7 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
         free(chunk);
     }
     bool may_close = !j->stranded || way == PROXY_DOWN;
-    if (flow->closed && !flow->first && !rule->held && may_close)
+    if (flow->closed && !flow->first && !held && may_close)
         j->cut = true;
 }
 
@@ -172,7 +191,7 @@ static int next_due(const struct proxy *p)
     for (size_t i = 0; i < PAIRS; i++)
         for (int w = 0; w < 2 && p->joints[i].used; w++) {
             const struct chunk *chunk = p->joints[i].flow[w].first;
-            if (!chunk || p->way[w].held)
+            if (!chunk || proxy_is_held(p, &p->joints[i], (enum proxy_way)w))
                 continue;
             /* One that is due already waits for its receiver's room. */
             int64_t left = chunk->due_ms > now ? chunk->due_ms - now : 5;

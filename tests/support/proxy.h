@@ -37,6 +37,10 @@ const char *proxy_address(const struct proxy *p); /* 127.0.0.1:... */
 void proxy_delay(struct proxy *p, enum proxy_way way, int ms);
 /* Nothing is passed on while held; afterwards everything is. */
 void proxy_hold(struct proxy *p, enum proxy_way way, bool held);
+/* The same for the clients that have the address 127.0.0.SOURCE. Of those that
+ * connect while they are held the server learns only when the hold is over. */
+void proxy_hold_from(
+    struct proxy *p, enum proxy_way way, uint8_t source, bool held);
 /* What comes is thrown away: a reply is lost after its request arrived. */
 void proxy_drop(struct proxy *p, enum proxy_way way, bool dropped);
 /* A connection that has passed on this many more bytes that way, counted

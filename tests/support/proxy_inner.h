@@ -27,6 +27,8 @@ struct flow { /* one direction of one connection */
 struct joint { /* client and server; fd[w] is the sender of way w */
     bool used, cut, reset;
     bool stranded, delivers; /* by proxy_strand() and proxy_deliver() */
+    bool unheard;            /* its source was held when it connected */
+    uint8_t source;          /* last byte of the client's address */
     int fd[2];
     struct flow flow[2];
 };
@@ -34,6 +36,7 @@ struct joint { /* client and server; fd[w] is the sender of way w */
 struct way {
     int delay_ms;
     bool held, dropped, cutting;
+    bool held_from[256]; /* by the last byte of the client's address */
     size_t cut_after;
     uint64_t bytes;
 };
@@ -54,6 +57,12 @@ struct proxy {
     size_t accepted;
     uint64_t turns; /* of the thread, for those who wait for one */
 };
+
+static inline bool proxy_is_held(
+    const struct proxy *p, const struct joint *j, enum proxy_way way)
+{
+    return p->way[way].held || p->way[way].held_from[j->source];
+}
 
 /* Lets the thread carry out what was ordered; the lock is held. */
 void proxy_carry_out(struct proxy *p);

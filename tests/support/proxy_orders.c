@@ -52,6 +52,15 @@ void proxy_hold(struct proxy *p, enum proxy_way way, bool held)
     pthread_mutex_unlock(&p->lock);
 }
 
+void proxy_hold_from(
+    struct proxy *p, enum proxy_way way, uint8_t source, bool held)
+{
+    pthread_mutex_lock(&p->lock);
+    p->way[way].held_from[source] = held;
+    proxy_carry_out(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
 void proxy_drop(struct proxy *p, enum proxy_way way, bool dropped)
 {
     pthread_mutex_lock(&p->lock);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the Python tests ask a real server themselves: one command, on a
+"""What the Python tests ask a real server themselves, mostly one command on a
 connection of its own, over the server's unix socket. Words and strings may hold
 any bytes: in str, those that are not UTF-8 are surrogates."""
 
@@ -32,15 +32,41 @@ def _read(stream):
     return [_read(stream) for _ in range(int(rest))]
 
 
-def ask(path, *words, timeout):
-    """The reply: str, int, None, or a list of these."""
-    parts = [word if isinstance(word, bytes)
-             else str(word).encode("utf-8", "surrogateescape")
-             for word in words]
-    with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(timeout)
-        link.connect(path)
-        link.sendall(b"*%d\r\n" % len(parts) + b"".join(
+class Link:
+    """A connection to a server, over that socket."""
+
+    def __init__(self, link):
+        self.link, self.stream = link, link.makefile("rb")
+
+    def ask(self, *words):
+        """The reply: str, int, None, or a list of these."""
+        parts = [word if isinstance(word, bytes)
+                 else str(word).encode("utf-8", "surrogateescape")
+                 for word in words]
+        self.link.sendall(b"*%d\r\n" % len(parts) + b"".join(
             b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
-        with link.makefile("rb") as stream:
-            return _read(stream)
+        return _read(self.stream)
+
+    def close(self):
+        self.stream.close()
+        self.link.close()
+
+
+def at_socket(path, timeout):
+    link = socket.socket(socket.AF_UNIX)
+    link.settimeout(timeout)
+    try:
+        link.connect(path)
+    except OSError:
+        link.close()
+        raise
+    return Link(link)
+
+
+def ask(path, *words, timeout):
+    """One command on a connection of its own."""
+    link = at_socket(path, timeout)
+    try:
+        return link.ask(*words)
+    finally:
+        link.close()

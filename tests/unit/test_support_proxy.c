@@ -123,6 +123,35 @@ static void test_holds(void **state)
     close(fd);
 }
 
+static void test_holds_one_source(void **state)
+{
+    (void)state;
+    uint16_t port = (uint16_t)atoi(strrchr(proxy_tcp_url(p), ':') + 1);
+    int other = dial();
+    int before = local_connect(NULL, port);
+
+    say(before);
+    hear(before);
+    proxy_hold_from(p, PROXY_UP, 1, true); /* 127.0.0.1 */
+    int while_held = local_connect(NULL, port);
+    int gone = local_connect(NULL, port);
+    say(before);
+    say(while_held);
+    say(gone);
+    close(gone);
+    assert_eventually(proxy_connections(p) == 3);
+    say(other);
+    hear(other);
+    hear_nothing(before);
+    hear_nothing(while_held);
+    proxy_hold_from(p, PROXY_UP, 1, false);
+    hear(before);
+    hear(while_held);
+    close(before);
+    close(while_held);
+    close(other);
+}
+
 static void test_drops(void **state)
 {
     (void)state;
@@ -265,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_passes_on, start, stop),
         cmocka_unit_test_setup_teardown(test_delays, start, stop),
         cmocka_unit_test_setup_teardown(test_holds, start, stop),
+        cmocka_unit_test_setup_teardown(test_holds_one_source, start, stop),
         cmocka_unit_test_setup_teardown(test_drops, start, stop),
         cmocka_unit_test_setup_teardown(test_cuts_within_a_reply, start, stop),
         cmocka_unit_test_setup_teardown(

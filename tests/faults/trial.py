@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+"""What failover.py and sentinel.py have in common: programs of several kinds
+contend, each kind for a lock of its own, while an event befalls the primary.
+Then it is judged, for each kind, whether two relied on one lock at a time, and
+when the first was granted again. A cell is an event with the guard or without
+it. The seed, the event and the number of the run decide everything random, so
+the schedule is the same in both."""
+
+import argparse
+import collections
+import multiprocessing
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import stage
+from cell import TABLES
+from record import Record, overlaps
+
+# Of the address, whether it renews, and whether its processes are replaced.
+Kind = collections.namedtuple("Kind", "parameters renews replaced")
+WAYS = {"poll": ("&poll=1", 0), "line": ("", 0), "renew": ("", 1)}
+KINDS = {**{way: Kind(*of, False) for way, of in WAYS.items()},
+         **{f"new-{way}": Kind(*of, True) for way, of in WAYS.items()}}
+PROCESSES = 3     # of each kind
+LIFE_S = 0.2      # of one that is replaced, at least
+AIM_S = 5         # until all kinds have been seen to hold it at a time
+TIMEOUT_MS = 300  # of a request
+NEVER_S = 99      # stands for a first grant that did not come
+CLOSE_S = 60      # until a process that was told to end has ended
+
+
+class Process:
+    """One process, and what it has written down."""
+
+    def __init__(self, contender, name, seed):
+        trial, kind = contender.trial, contender.kind
+        of = KINDS[kind]
+        self.record = Record(name, trial.directory / f"{name}.record")
+        self.child = stage.start(
+            [trial.programs / "nxlock-fault-contender",
+             trial.url() + of.parameters, self.record.path,
+             trial.directory / f"{kind}.db", trial.event.ttl_ms, TIMEOUT_MS,
+             *trial.hold_arguments(of), seed, kind, *trial.more_arguments(of)],
+            env={**os.environ, **trial.environment(contender.number)})
+        self.begun = time.monotonic()
+
+    def close(self):
+        """When it has ended: all that it has written down is read."""
+        code = self.child.wait(CLOSE_S)
+        if code not in (0, -signal.SIGTERM):
+            raise RuntimeError(f"{self.record.who} ended with {code}")
+        self.record.read()
+        self.record.close()
+        self.record.path.unlink(missing_ok=True)
+
+    def close_ended(self):
+        """Has it ended?"""
+        if self.child.poll() is None:
+            return False
+        self.close()
+        return True
+
+
+class Contender:
+    """A program of a kind. Where processes are replaced, the next one does not
+    wait until this one has ended."""
+
+    def __init__(self, trial, kind, number, dice):
+        self.trial, self.kind, self.number = trial, kind, number
+        self.name, self.dice = f"{kind} {number}", dice
+        self.processes, self.ending = [], []
+        self.begin()
+
+    def begin(self):
+        self.processes.append(Process(
+            self, f"{self.name}.{len(self.processes)}",
+            self.dice.randrange(1 << 30)))
+
+    def holds(self):
+        return [h for p in self.processes for h in p.record.holds]
+
+    def hold(self):
+        """The one that it has now, or None."""
+        holds = self.processes[-1].record.holds
+        return holds[-1] if holds and holds[-1].open else None
+
+    def turn(self):
+        process = self.processes[-1]
+        process.record.read()
+        self.ending = [p for p in self.ending if not p.close_ended()]
+        if (KINDS[self.kind].replaced and not self.hold() and
+                time.monotonic() - process.begun > LIFE_S):
+            self.end()
+            self.begin()
+
+    def end(self):
+        self.processes[-1].child.terminate()
+        self.ending.append(self.processes[-1])
+
+    def close(self):
+        for process in self.ending:
+            process.close()
+
+
+class Trial:
+    """The servers and the contenders of a cell, and its runs. A subclass has
+    prepare(), url(), first_grant() and rest_s()."""
+
+    kinds = KINDS
+
+    def __init__(self, directory, options, event, guard):
+        self.directory = pathlib.Path(directory)
+        self.programs = pathlib.Path(options.programs)
+        self.event, self.guard = event, guard
+        self.hold_ms = event.ttl_ms * 9 // 10
+        self.contenders, self.began = [], 0
+        for kind in self.kinds:
+            with sqlite3.connect(self.directory / f"{kind}.db") as db:
+                db.executescript(TABLES)
+            db.close()
+
+    def proxy(self, server):
+        return stage.Proxy(self.programs / "nxlock-fault-proxy", server)
+
+    def contender(self, kind, number, dice):
+        return Contender(self, kind, number, dice)
+
+    def hold_arguments(self, kind):
+        """WRITE_MS, RENEW, ASKERS and MAX_HOLD_MS of contender.c."""
+        return self.hold_ms, kind.renews, 0, 0
+
+    def more_arguments(self, _kind):
+        return ()
+
+    def environment(self, _number):
+        """Of the contender of that number, beside what there is."""
+        return {}
+
+    def contend(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for contender in self.contenders:
+                contender.turn()
+            time.sleep(0.005)
+
+    def contend_until(self, ns):
+        self.contend((ns - stage.now_ns()) / 1e9)
+
+    def aim(self):
+        """Until each kind has a holder that stays for long enough."""
+        end = time.monotonic() + AIM_S
+        since = self.hold_ms / 1000 - self.event.left_s
+        while time.monotonic() < end:
+            self.contend(0.005)
+            now = stage.now_ns()
+            holds = [(c.kind, c.hold()) for c in self.contenders]
+            if {kind for kind, h in holds
+                    if h and now - h.begin < since * 1e9} == set(self.kinds):
+                return
+        self.text += ", not all held it"
+
+    def begin(self):
+        """The event begins."""
+        self.began = stage.now_ns()
+
+    def run(self, seed):
+        """{kind: doubles}, {kind: (seconds until the first grant after the
+        event began, the same after it was possible)}, how many grants there
+        were from then on, text"""
+        self.dice = random.Random(seed)
+        self.text = ""
+        self.prepare()
+        self.contenders = [
+            self.contender(kind, i, random.Random(f"{seed}/{kind}/{i}"))
+            for kind in self.kinds for i in range(PROCESSES)]
+        self.event.play(self)
+        self.contend(self.rest_s())
+        self.end()
+        doubles, first, grants = {}, {}, 0
+        for kind in self.kinds:
+            holds = [h for c in self.contenders if c.kind == kind
+                     for h in c.holds()]
+            doubles[kind] = self.count_doubles(kind, holds)
+            first[kind] = self.first_grant(kind, holds)
+            grants += sum(h.begin >= self.began + first[kind][0] * 1e9
+                          for h in holds)
+        self.contenders = []
+        return doubles, first, grants, self.text
+
+    def end(self):
+        for contender in self.contenders:
+            contender.end()
+        for contender in self.contenders:
+            contender.close()
+
+    def count_doubles(self, kind, holds):
+        began = self.began
+        found = overlaps(holds, stage.now_ns())
+        for a, b in found[:3] if self.guard == "on" else []:
+            self.text += "".join(
+                f"\n    {kind}: {h.who} from {(h.begin - began) / 1e9:.3f}"
+                f" to {(h.end - began) / 1e9:.3f} s, asked at "
+                f"{(h.attempt - began) / 1e9:.3f}, number {h.fence}"
+                for h in (a, b))
+        return len(found)
+
+
+class Sum:
+    """What all runs of a cell have shown. A subclass has complaints()."""
+
+    def __init__(self, rig, name, guard, options):
+        self.name, self.event = name, rig.events[name]
+        self.guard, self.options = guard, options
+        self.kinds = rig.trial(guard).kinds
+        self.doubled = dict.fromkeys(self.kinds, 0)
+        self.any = 0
+        self.first = {kind: [] for kind in self.kinds}
+        self.after = {kind: [] for kind in self.kinds}  # it was possible
+        self.grants = []
+
+    def add(self, doubles, first, grants):
+        self.grants.append(grants)
+        self.any += any(doubles.values())
+        for kind in self.kinds:
+            self.doubled[kind] += doubles[kind] > 0
+            self.first[kind].append(first[kind][0])
+            self.after[kind].append(first[kind][1])
+
+    def shown(self):
+        """The times in the table: with the guard from the event; without it,
+        how late it was."""
+        return self.first if self.guard == "on" else self.after
+
+    def row(self):
+        waits = self.shown()
+        def seconds(wait):
+            return "none" if wait > NEVER_S / 2 else f"{wait:.2f} s"
+        cells = [f"{self.doubled[kind]}; "
+                 f"{seconds(statistics.median(waits[kind]))} "
+                 f"({seconds(max(waits[kind]))})" if kind in self.kinds else "-"
+                 for kind in KINDS]
+        any_of = f"{self.any} of {self.options.runs}"
+        if not self.event.loses:
+            any_of += ", loses none"
+        return " | ".join(
+            [f"| {self.name}", self.guard, any_of, *cells]) + " |"
+
+    def name_of_cell(self):
+        return f"{self.name}, guard {self.guard}"
+
+
+# Of a rig: its name; what it is; its events; the trial of a guard; its sum;
+# what the guard may be; the events of --short; what the table shows; and the
+# oldest servers that it can be played with.
+Rig = collections.namedtuple(
+    "Rig", "name text events trial sum guards short shows oldest",
+    defaults=(0,))
+
+
+def play(rig, options, name, guard):
+    stage.REDIS = options.server
+    found = rig.sum(rig, name, guard, options)
+    with tempfile.TemporaryDirectory(prefix=f"{rig.name}-") as directory:
+        trial = rig.trial(guard)(
+            directory, options, rig.events[name], guard)
+        try:
+            for run in range(options.runs):
+                doubles, first, grants, text = trial.run(
+                    f"{options.seed}/{name}/{run}")
+                found.add(doubles, first, grants)
+                print(f"{found.name_of_cell()}, run {run}: two holders, "
+                      "first grant, after it was possible: " +
+                      "; ".join(f"{kind} {doubles[kind]}, {at:.2f}, {late:.2f}"
+                                for kind, (at, late) in first.items()) +
+                      f", {grants} grants{text}", flush=True)
+        finally:
+            trial.close()
+    return found
+
+
+def tell(rig, options, sums):
+    """The table, then the results as TAP. Do all cells hold?"""
+    print(f"\nseed {options.seed}; {rig.shows}\n\n"
+          f"| event | guard | two holders | {' | '.join(KINDS)} |\n"
+          f"|{'---|' * (3 + len(KINDS))}\n" +
+          "\n".join(s.row() for s in sums) + f"\n\n1..{len(sums)}")
+    good = True
+    for number, cell in enumerate(sums, 1):
+        complaints = list(cell.complaints())
+        good = good and not complaints
+        print(f"{'not ' if complaints else ''}ok {number} - "
+              f"{cell.name_of_cell()}", *complaints, sep="\n")
+    return good
+
+
+def arguments(rig):
+    parser = argparse.ArgumentParser(
+        prog=rig.name, description=rig.text,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", help=argparse.SUPPRESS)
+    parser.add_argument("--event", choices=rig.events, action="append",
+                        help="this one (default: all; may be given again)")
+    parser.add_argument("--runs", type=int, default=20, help="of each event")
+    parser.add_argument("--guard", choices=rig.guards, action="append",
+                        help="this one (default: all; may be given again)")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="draws other schedules (default 1)")
+    parser.add_argument("--jobs", type=int, default=2,
+                        help="cells at a time; they sleep most of the time "
+                        "(default 2)")
+    parser.add_argument("--server", default=stage.REDIS,
+                        help="default: $NXLOCK_REDIS_SERVER, or redis-server")
+    parser.add_argument("--short", action="store_true",
+                        help=f"{' and '.join(rig.short)} only, once with the "
+                        "guard and once without; the first grant may be late")
+    options = parser.parse_args()
+    if options.short:
+        options.event, options.guard = rig.short, ("on", "off")
+        options.runs, options.jobs = 1, 2 * len(rig.short)
+    return options
+
+
+def version(server):
+    """The first number of it."""
+    text = subprocess.run([server, "--version"], stdout=subprocess.PIPE,
+                          check=True, text=True).stdout
+    return int(re.search(r" v=(\d+)", text).group(1))
+
+
+def main(rig):
+    options = arguments(rig)
+    if shutil.which(options.server) is None:
+        skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
+        print(f"{options.server} is not installed", file=sys.stderr)
+        return 77 if skip else 1
+    if rig.oldest > version(options.server):
+        print(f"{options.server} is too old: {rig.name} needs {rig.oldest}.0",
+              file=sys.stderr)
+        return 77
+    cells = [(rig, options, name, guard)
+             for name in options.event or rig.events
+             for guard in options.guard or rig.guards]
+    # Processes: what a cell starts dies with its process.
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        sums = pool.starmap(play, cells, chunksize=1)
+    return 0 if tell(rig, options, sums) else 1
