@@ -547,13 +547,20 @@ typedef struct nxl_server_facts {
      * (guard_restarts, guard_failover); no_vote says why and since when. 0: it
      * votes, or has no vote for another reason. */
     int64_t quarantine_ms;
+    /* How many Sentinels the URL lists (0: it leads to the server itself); how
+     * many of them name this server as the primary, as far as they answer; and
+     * how many milliseconds ago a majority of all Sentinels of the service did
+     * (-1: none has). */
+    int sentinels;
+    int sentinels_naming;
+    int64_t confirmed_ms;
 } nxl_server_facts;
 
 /* clang-format off */
 #define NXL_SERVER_FACTS_INIT { sizeof(nxl_server_facts), 0, "", 0, \
                                 { 0, 0, 0 }, 0, 0, "", 0, 0, "", 0, "", 0, 0, \
                                 0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, "", 0, \
-                                "", 0, 0, 0 }
+                                "", 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Fills in *facts for one server, numbered from 0 in the order of the URLs. No
@@ -585,10 +592,11 @@ typedef struct nxl_histogram {
  * last bucket, which has no limit, or there is no such bucket. */
 uint64_t nxl_histogram_limit_ms(size_t bucket);
 
-/* Counters of a client since it was created. All but least_slack_ms and
- * quarantine_ms only grow. nxl_once_begin() counts as an acquire, except with
- * NXL_ONCE_LOOK. Calls that are refused for a wrong argument or a wrong order
- * are not counted. docs/operating.md shows how to export the counters. */
+/* Counters of a client since it was created. All but least_slack_ms,
+ * quarantine_ms and sentinels_naming only grow. nxl_once_begin() counts as an
+ * acquire, except with NXL_ONCE_LOOK. Calls that are refused for a wrong
+ * argument or a wrong order are not counted. docs/operating.md shows how to
+ * export the counters. */
 typedef struct nxl_stats {
     /* Acquires that are over, by their result. Their sum is wait.count. A grant
      * that expired before its event was taken (NXL_LOST) counts as a grant. */
@@ -634,6 +642,13 @@ typedef struct nxl_stats {
     uint64_t quarantine_ms; /* how long a server grants no lock yet, because it
                              * restarted or was promoted; of several servers
                              * the longest. 0: all do */
+
+    /* With a URL that names Sentinels. */
+    uint64_t unconfirmed;      /* grants, extensions, adoptions, reports of work
+                                * (nxl_once_tell()) and messages to waiters that
+                                * did not count: no majority of the Sentinels
+                                * had named the server in the 2 s before */
+    uint64_t sentinels_naming; /* how many name the server now */
 } nxl_stats;
 
 /* Copies the counters into *stats; size is sizeof(nxl_stats) as the caller was

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/voters.h"
+#include "client/watch.h"
 #include "core/lease.h"
 #include "lock/waiting.h"
 #include "lock/warning.h"
@@ -104,6 +105,22 @@ static void add_records(const struct server *s, nxl_server_facts *facts)
     text_copy(&words, facts->records, sizeof(facts->records));
 }
 
+static void add_sentinels(
+    const struct node *n, uint64_t now, nxl_server_facts *facts)
+{
+    uint64_t at = n->voter.eligibility.confirmed_at;
+    unsigned naming, listed;
+
+    facts->confirmed_ms = -1;
+    if (!n->client->watch)
+        return;
+    watch_count(n->client->watch, &naming, &listed);
+    facts->sentinels = (int)listed;
+    facts->sentinels_naming = (int)naming;
+    if (at)
+        facts->confirmed_ms = (int64_t)(elapsed(at, now) / NS_PER_MS);
+}
+
 static void add_error(const struct server *s, nxl_server_facts *facts)
 {
     if (s->state != SERVER_DOWN)
@@ -133,6 +150,7 @@ static void fill(const struct node *n, nxl_server_facts *facts)
 {
     const struct nxl_client *client = n->client;
     const struct server *s = &n->server;
+    uint64_t now = clock_now();
 
     facts->state = state_of(s);
     text_copy(&s->to.address->name, facts->url, sizeof(facts->url));
@@ -144,7 +162,8 @@ static void fill(const struct node *n, nxl_server_facts *facts)
     facts->unfit = eligibility_unfit(&n->voter.eligibility);
     add_strategy(s, facts);
     add_waiting(n, facts);
-    add_voting(n, clock_now(), facts);
+    add_voting(n, now, facts);
+    add_sentinels(n, now, facts);
     add_records(s, facts);
     add_error(s, facts);
     add_connection(s, facts);
@@ -193,6 +212,19 @@ static void add_software(const nxl_server_facts *facts, struct text *t)
         text_addf(t, " %d.%d.%d", version[0], version[1], version[2]);
 }
 
+static void add_naming(const nxl_server_facts *facts, struct text *t)
+{
+    if (!facts->sentinels)
+        return;
+    text_addf(t, ", named by %d of %d Sentinel%s", facts->sentinels_naming,
+        facts->sentinels, facts->sentinels == 1 ? "" : "s");
+    if (facts->confirmed_ms < 0)
+        return;
+    text_add(t, " ");
+    text_add_duration(t, (uint64_t)facts->confirmed_ms, false);
+    text_add(t, " ago");
+}
+
 static void line_of(const nxl_server_facts *facts, struct text *t)
 {
     static const char *const states[] = {[NXL_SERVER_DOWN] = "not connected",
@@ -209,6 +241,7 @@ static void line_of(const nxl_server_facts *facts, struct text *t)
         text_addf(t, " by %s", facts->tls_version);
     add_software(facts, t);
     text_add(t, roles[facts->role]);
+    add_naming(facts, t);
     if (facts->cluster)
         text_add(t, ", Redis Cluster node");
     if (facts->strategy[0])

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/voters.h"
+#include "client/watch.h"
 #include "lock/stats.h"
 
 uint64_t nxl_histogram_limit_ms(size_t bucket)
@@ -27,6 +28,12 @@ int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
         now.failovers += n->voter.eligibility.failovers;
         now.quarantine_ms =
             later(now.quarantine_ms, voters_quarantine_ms(n, at));
+        now.unconfirmed += n->voter.unconfirmed;
+    }
+    if (client->watch) {
+        unsigned naming, listed;
+        watch_count(client->watch, &naming, &listed);
+        now.sentinels_naming = naming;
     }
     client_unlock(client);
     memset(stats, 0, size);

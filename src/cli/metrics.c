@@ -73,12 +73,12 @@ static int64_t unix_ms(const struct event *event)
     return (int64_t)event->time.tv_sec * 1000 + event->time.tv_nsec / 1000000;
 }
 
-static bool guards_failover(void)
+static nxl_server_facts server_facts(void)
 {
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
 
-    return nxl_client_server_facts(run.client, 0, &facts) == NXL_OK &&
-           facts.failover_guarded;
+    (void)nxl_client_server_facts(run.client, 0, &facts);
+    return facts;
 }
 
 static void print_failovers(FILE *out, const nxl_stats *stats)
@@ -90,6 +90,18 @@ static void print_failovers(FILE *out, const nxl_stats *stats)
         "How long the server granted no lock yet, when the last run ended, "
         "because it had restarted or been promoted.",
         (int64_t)stats->quarantine_ms);
+}
+
+static void print_sentinels(FILE *out, const nxl_stats *stats)
+{
+    put_metric(out, "nxlock_last_run_sentinels_naming",
+        "How many Sentinels named the server when the last run ended.", "");
+    fprintf(out, "%" PRIu64 "\n", stats->sentinels_naming);
+    put_metric(out, "nxlock_last_run_unconfirmed",
+        "How many grants, extensions and messages did not count in the last "
+        "run, because no majority of the Sentinels named the server.",
+        "");
+    fprintf(out, "%" PRIu64 "\n", stats->unconfirmed);
 }
 
 static void print_run(FILE *out, const struct event *end)
@@ -121,8 +133,11 @@ static void print_run(FILE *out, const struct event *end)
         put_seconds(out, "nxlock_last_run_least_slack_seconds",
             "The shortest time left of the lease at a renewal in the last run.",
             (int64_t)stats.least_slack_ms);
-    if (guards_failover())
+    nxl_server_facts facts = server_facts();
+    if (facts.failover_guarded)
         print_failovers(out, &stats);
+    if (facts.sentinels > 0)
+        print_sentinels(out, &stats);
 }
 
 static void print_success(FILE *out, const struct event *end)

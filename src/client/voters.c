@@ -234,6 +234,7 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     if (weigh_outcome(&n->voter.eligibility, verb, outcome, n->server.alive_at,
             now, other))
         return outcome;
+    n->voter.unconfirmed += other->fault == FAULT_UNCONFIRMED;
     judge_again(n, now);
     if (!other->text.data) /* else the server's own words */
         explain_refusal(n, now, other, words);
@@ -262,6 +263,7 @@ bool voters_believe(struct node *n, uint64_t sent_at, uint64_t now)
 {
     if (weigh_message(&n->voter.eligibility, sent_at, n->server.alive_at, now))
         return true;
+    n->voter.unconfirmed += !weigh_confirmed(&n->voter.eligibility, sent_at);
     judge_again(n, now);
     return false;
 }

@@ -564,7 +564,7 @@ static unsigned most_named(const struct watch *w)
         const struct sentinel_view *v = &c->views[i];
         bool current = !w->list[i]->failed && !is_pending(w->list[i]);
         unsigned count =
-            current && v->asked_at ? confirm_count(c, v->host, v->port) : 0;
+            current && v->asked_at ? confirm_count(c, v->host, v->port, 0) : 0;
         most = count > most ? count : most;
     }
     return most;
@@ -684,5 +684,6 @@ void watch_count(const struct watch *w, unsigned *naming, unsigned *listed)
 {
     const struct server_address *at = &w->endpoint->address;
     *listed = most_that_can(w);
-    *naming = at->host ? confirm_count(&w->confirm, at->host, at->port) : 0;
+    *naming =
+        at->host ? confirm_count_current(&w->confirm, at->host, at->port) : 0;
 }

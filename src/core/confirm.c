@@ -62,12 +62,23 @@ unsigned confirm_answered(const struct confirm *c)
     return answered;
 }
 
-unsigned confirm_count(const struct confirm *c, const char *host, uint16_t port)
+unsigned confirm_count(
+    const struct confirm *c, const char *host, uint16_t port, uint64_t since)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < c->count; i++)
-        count += names(c, i, host, port);
+        count += names(c, i, host, port) && c->views[i].asked_at >= since;
     return count;
+}
+
+unsigned confirm_count_current(
+    const struct confirm *c, const char *host, uint16_t port)
+{
+    uint64_t last = 0;
+    for (unsigned i = 0; i < c->count; i++)
+        last = later(last, c->views[i].asked_at);
+    return confirm_count(
+        c, host, port, deadline_before(last, ms_to_ns(CONFIRM_VALID_MS)));
 }
 
 /* Puts value into the sorted list of count values, the smallest first. */
@@ -86,7 +97,7 @@ bool confirm_primary(const struct confirm *c, struct sentinel_view *named)
     for (unsigned i = 0; i < c->count; i++) {
         const struct sentinel_view *v = &c->views[i];
         if (!counts(c, i) || v->asked_at == 0 ||
-            confirm_count(c, v->host, v->port) < needed)
+            confirm_count(c, v->host, v->port, 0) < needed)
             continue;
         uint64_t asked[CONFIRM_SENTINELS], since[CONFIRM_SENTINELS];
         unsigned count = 0;

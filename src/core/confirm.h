@@ -57,8 +57,13 @@ bool confirm_is_repeated(const struct confirm *c, unsigned view);
  * majority has named it. False: there is none. */
 bool confirm_primary(const struct confirm *c, struct sentinel_view *named);
 
-/* How many name that address now, whenever they were asked. */
+/* How many name that address, of those that were asked at since or later. */
 unsigned confirm_count(
+    const struct confirm *c, const char *host, uint16_t port, uint64_t since);
+
+/* The same, of those that were asked at most 2 s before the one that was asked
+ * last: the others no longer answer. */
+unsigned confirm_count_current(
     const struct confirm *c, const char *host, uint16_t port);
 
 /* Does what was sent at sent_at count, if a majority has named the server at

@@ -44,9 +44,7 @@ static struct outcome late_grant(void)
     };
 }
 
-/* Has a majority of the Sentinels named the server soon enough before that was
- * sent? */
-static bool is_confirmed(const struct eligibility *e, uint64_t sent_at)
+bool weigh_confirmed(const struct eligibility *e, uint64_t sent_at)
 {
     return !e->failover || !e->sentinels ||
            confirm_covers(e->confirmed_at, sent_at);
@@ -59,7 +57,7 @@ static bool outcome_is_confirmed(const struct eligibility *e,
     bool on = traits->may_grant ? guarded(GUARD_CONFIRM_GRANTS)
                                 : guarded(GUARD_CONFIRM_EXTENDS);
     return !on || !traits->needs_confirmation || !outcome_wrote(outcome) ||
-           is_confirmed(e, outcome->sent_at);
+           weigh_confirmed(e, outcome->sent_at);
 }
 
 /* It was applied, but perhaps at a former primary. */
@@ -184,7 +182,7 @@ bool weigh_message(const struct eligibility *e, uint64_t sent_at,
 {
     const struct outcome grant = {.kind = OUTCOME_GRANTED, .sent_at = sent_at};
     struct outcome instead;
-    if (guarded(GUARD_CONFIRM_MESSAGES) && !is_confirmed(e, sent_at))
+    if (guarded(GUARD_CONFIRM_MESSAGES) && !weigh_confirmed(e, sent_at))
         return false;
     return !eligibility_matters(e, VERB_STAY) ||
            weigh(e, VERB_STAY, &grant, alive_at, now, &instead);

@@ -50,4 +50,8 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
 bool weigh_message(const struct eligibility *e, uint64_t sent_at,
     uint64_t alive_at, uint64_t now);
 
+/* Has a majority of the Sentinels, if there are any, named the server soon
+ * enough before that was sent? */
+bool weigh_confirmed(const struct eligibility *e, uint64_t sent_at);
+
 #endif

@@ -110,9 +110,27 @@ static void test_ports(void **state)
     c.views[0].port = c.views[1].port = 6380;
     assert_true(confirm_primary(&c, &named));
     assert_int_equal(named.port, 6380);
-    assert_int_equal(confirm_count(&c, "A", 6379), 1);
-    assert_int_equal(confirm_count(&c, "A", 6380), 2);
-    assert_int_equal(confirm_count(&c, "B", 6380), 0);
+    assert_int_equal(confirm_count(&c, "A", 6379, 0), 1);
+    assert_int_equal(confirm_count(&c, "A", 6380, 0), 2);
+    assert_int_equal(confirm_count(&c, "B", 6380, 0), 0);
+}
+
+/* One that has not answered for 2 s does not count. */
+static void test_who_still_answers(void **state)
+{
+    struct confirm c = confirm_of(1);
+    (void)state;
+    for (unsigned i = 0; i < c.count; i++) {
+        memcpy(c.views[i].host, "A", sizeof("A"));
+        c.views[i].asked_at = 10 * S;
+    }
+    assert_int_equal(confirm_count_current(&c, "A", 6379), c.count);
+    c.views[0].asked_at = 8 * S;
+    assert_int_equal(confirm_count_current(&c, "A", 6379), c.count);
+    c.views[0].asked_at--;
+    assert_int_equal(confirm_count_current(&c, "A", 6379), c.count - 1);
+    assert_int_equal(confirm_count(&c, "A", 6379, 0), c.count);
+    assert_int_equal(confirm_count_current(&c, "B", 6379), 0);
 }
 
 static void test_how_long_it_counts(void **state)
@@ -132,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_majority),
         cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_who_still_answers),
         cmocka_unit_test(test_how_long_it_counts),
     };
     return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);
