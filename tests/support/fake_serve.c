@@ -56,6 +56,8 @@ bool serve_handshake(struct link *link, struct bytes *out, bool *was_script)
             resp_bulk(out, f->info.data, f->info.len);
         else
             resp_bulk(out, default_info, sizeof(default_info) - 1);
+    } else if (resp_is(c, 0, "CONFIG") && resp_is(c, 1, "GET")) {
+        bytes_addf(out, "-ERR unknown command 'CONFIG'\r\n");
     } else if (resp_is(c, 0, "SCRIPT") && resp_is(c, 1, "LOAD") &&
                c->count == 3) {
         char name[41];
