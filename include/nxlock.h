@@ -362,12 +362,17 @@ typedef struct nxl_client_options {
     int64_t wait_replicas;
     /* How long WAIT waits for them, 1 ... 60000 and at most timeout_ms. Default
      * 0: a 20th of the shortest ttl in use on the connection, between 50 and
-     * 500. HARM: while it waits no other lock of this client is renewed, so it
-     * must be shorter than a third of their ttl. */
+     * 500, and at most a third of timeout_ms. HARM: while it waits no other
+     * lock of this client is renewed, so it must be shorter than a third of
+     * their ttl. */
     int64_t wait_ms;
-    /* 1: it counts only when it is also in the server's append-only file, by
-     * fsync(): WAITAOF instead of WAIT. Default 0. Needs Redis 7.2 and
-     * appendonly yes; with appendfsync everysec it takes up to a second. */
+    /* 1: it counts only when it is in the server's append-only file and in
+     * those of wait_replicas replicas, by fsync(): WAITAOF instead of WAIT.
+     * Default 0. Needs Redis 7.2, and appendonly yes on all of them. It takes
+     * up to a second, because replicas say once a second what they have
+     * written, and appendfsync everysec writes as often: so the default of
+     * wait_ms is 1500 then, or three quarters of timeout_ms if that is less.
+     * HARM: as there; use ttls of ten seconds or more. */
     int64_t wait_aof;
 } nxl_client_options;
 

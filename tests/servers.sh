@@ -31,7 +31,8 @@ END
 
 live='contention denied errors inspect interop line_bounds line_chaos
     line_release line_scripts lock names once_scripts once_values once_waits
-    stamps stamps_upgrade warning fence cli_drill'
+    stamps stamps_upgrade wait_aof wait_faults wait_replicas warning fence
+    cli_drill'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 unset CDPATH # cd would print where it went
 support=$(cd "$(dirname "$0")/support" && pwd) || exit 1

@@ -35,6 +35,7 @@ struct unanswered {
         unsigned servers; /* by bits */
         unsigned first;   /* the server that words are about */
         unsigned round;
+        bool applied; /* there; but it does not count */
         char words[192];
     } now, last; /* now: of the present round. last: see the invariant there */
 };

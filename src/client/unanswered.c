@@ -12,8 +12,8 @@ static bool in_doubt(const struct operation *op)
            quorum_of(op->client->server_count);
 }
 
-static void remember(
-    struct operation *op, unsigned server, const struct text *words)
+static void remember(struct operation *op, unsigned server, bool applied,
+    const struct text *words)
 {
     if (!op->unanswered)
         op->unanswered = calloc(1, sizeof(*op->unanswered));
@@ -26,8 +26,10 @@ static void remember(
     if (u->servers == 0)
         u->first = server;
     u->servers |= 1U << server;
-    if (u->first == server)
+    if (u->first == server) {
+        u->applied = applied;
         text_copy(words, u->words, sizeof(u->words));
+    }
     if (in_doubt(op))
         op->unanswered->last = *u;
 }
@@ -40,7 +42,7 @@ void unanswered_outcome(
         return;
     text_clear(&words);
     text_add_foreign(&words, outcome->text);
-    remember(op, server, &words);
+    remember(op, server, outcome->granted, &words);
 }
 
 void unanswered_abandon(struct operation *op, unsigned server)
@@ -50,7 +52,7 @@ void unanswered_abandon(struct operation *op, unsigned server)
         return;
     text_clear(&words);
     unanswered_add_silence(&words, op->requests[server].server);
-    remember(op, server, &words);
+    remember(op, server, false, &words);
 }
 
 void unanswered_add_silence(struct text *t, const struct server *s)
@@ -90,8 +92,13 @@ void unanswered_explain(const struct operation *op, struct text *t)
         return;
     text_set(&last, t->data + name);
     text_set(t, s->to.address->name.data);
-    text_addf(t, ": the %s got no valid answer (%s) and may have been applied",
-        op->name, u->words);
+    if (u->applied)
+        text_addf(t, ": the %s was applied, but a failover may lose it (%s)",
+            op->name, u->words);
+    else
+        text_addf(t,
+            ": the %s got no valid answer (%s) and may have been applied",
+            op->name, u->words);
     if (strcmp(last.data, u->words) != 0)
         text_addf(t, "; then: %s", last.data);
 }

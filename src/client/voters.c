@@ -214,9 +214,10 @@ static void explain_copies(const struct server *s, const struct copies *copies,
     if (s->replicas.aof && !copies->synced)
         text_add(words, "its append-only file did not have it");
     else
-        text_addf(words, "%u of %u %s had it", copies->replicas,
+        text_addf(words, "%u of %u %s had it%s", copies->replicas,
             s->replicas.wanted,
-            s->replicas.wanted == 1 ? "replica" : "replicas");
+            s->replicas.wanted == 1 ? "replica" : "replicas",
+            s->replicas.aof ? " in an append-only file" : "");
     text_add(words, " within ");
     text_add_duration(words, s->replicas.asked_ms, false);
     refusal->text = (struct slice){words->data, words->len};

@@ -17,6 +17,9 @@
 #define WAITS_PER_TTL 20
 #define WAIT_MIN_MS 50
 #define WAIT_MAX_MS 500
+/* Files are written every second, and replicas say once a second what is in
+ * theirs: with less, nothing would ever count. */
+#define WAITAOF_MS 1500
 
 void replicas_init(struct replicas *r)
 {
@@ -40,7 +43,8 @@ static uint32_t patience_ms(const struct replicas *r)
     uint64_t share = r->shortest_ms / WAITS_PER_TTL;
     if (r->ms)
         return r->ms;
-    share = earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
+    share =
+        r->aof ? WAITAOF_MS : earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
     return (uint32_t)later(earlier(share, r->most_ms), 1);
 }
 

@@ -386,7 +386,8 @@ static void wait_answered(struct server *s, const struct reply *reply)
         if (refused)
             text_add_foreign(&s->why, text_without_echo(reply->bytes));
         s->elsewhere = s->elsewhere || fault_is_elsewhere(fault);
-        fail_held(s, fault, refused);
+        /* Of a former primary it is unknown what its successor has. */
+        fail_held(s, fault, refused && !fault_is_elsewhere(fault));
         if (!refused)
             s->ended = FAULT_NOT_REDIS; /* what follows cannot be trusted */
         return;

@@ -39,7 +39,10 @@ void server_init(
     s->replicas.aof = set->wait_aof != 0;
     s->replicas.asks = s->replicas.wanted > 0 || s->replicas.aof;
     s->replicas.ms = (uint32_t)set->wait_ms;
-    s->replicas.most_ms = (uint32_t)set->timeout_ms / 2;
+    /* Behind a script that the server does not know yet there are two WAITs.
+     * Servers that know WAITAOF answer the first of them at once. */
+    s->replicas.most_ms = (uint32_t)(s->replicas.aof ? set->timeout_ms * 3 / 4
+                                                     : set->timeout_ms / 3);
     list_init(&s->waiting);
     list_init(&s->failed);
     list_init(&s->cleaners);

@@ -12,19 +12,23 @@
  *                      ... z) takes what stands there, and must meet the
  *                      same where it is used again
  *   EXPECT-HANDSHAKE   answers AUTH, SELECT, CLIENT ID (:7, then :8 ... for
- *                      later connections), INFO, CONFIG GET (it is unknown)
- *                      and SCRIPT LOAD in any order, until another command
- *                      comes or three SCRIPT LOAD were answered. Without those
- * (a client that may not script), it ends after 100 ms of silence EXPECT-CLOSE
- * the client closes; no command comes before SEND text          bytes; \r \n \t
- * \\ \xNN are escapes; $name (a ... z) is what was taken, if it was SEND-PART
- * text     the same: a reply that is incomplete on purpose BULK text text as a
- * bulk string, with its length INFO text          what INFO is answered with
- * from now on, everywhere DELAY ms           nothing for that long WAIT-FOR
- * name      until fake_signal(fake, "name") TELL name          lets
- * fake_await(fake, "name") return SILENCE            reads and never answers,
- * until the client closes SERVE [n]          answers n commands like a small
- * server (handshake commands are not counted); without n until the client
+ *                      later connections), INFO, CONFIG GET (as unknown) and
+ *                      SCRIPT LOAD in any order, until another command comes
+ *                      or three SCRIPT LOAD were answered. Without those (a
+ *                      client that may not script), it ends after 100 ms of
+ *                      silence
+ *   EXPECT-CLOSE       the client closes; no command comes before
+ *   SEND text          bytes; \r \n \t \\ \xNN are escapes; $name (a ... z)
+ *                      is what was taken, if it was
+ *   SEND-PART text     the same: a reply that is incomplete on purpose
+ *   BULK text          text as a bulk string, with its length
+ *   INFO text          what INFO is answered with from now on, everywhere
+ *   DELAY ms           nothing for that long
+ *   WAIT-FOR name      until fake_signal(fake, "name")
+ *   TELL name          lets fake_await(fake, "name") return
+ *   SILENCE            reads and never answers, until the client closes
+ *   SERVE [n]          answers n commands like a small server (handshake
+ *                      commands are not counted); without n until the client
  *                      closes. It keeps keys in memory, see fake_serve.c
  *   CLOSE              closes the connection
  *   RESET              the same with a TCP reset; of a unix socket, unread
