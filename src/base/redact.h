@@ -18,7 +18,7 @@
 
 #include "base/text.h"
 
-#define SECRETS_MAX 35
+#define SECRETS_MAX 71
 #define REDACT_RUN 4
 
 /* What is shown instead. */

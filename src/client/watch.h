@@ -25,8 +25,9 @@ struct watch *watch_new(struct nodes *nodes, struct endpoint *endpoint,
     void (*on_move)(struct nxl_client *client, uint64_t now));
 /* Sends nothing. */
 void watch_free(struct watch *w);
-/* As server_stop(), but there are no callbacks. */
-void watch_stop(struct watch *w);
+/* As server_stop(), for each of them: writes at most CONFIRM_SENTINELS jobs,
+ * and returns how many. */
+unsigned watch_stop(struct watch *w, struct job **callbacks);
 /* As server_close_in_child(). */
 void watch_close_in_child(struct watch *w);
 
