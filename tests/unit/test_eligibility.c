@@ -388,6 +388,45 @@ static void histories_and_durable(void **state)
     }
 }
 
+/* With Sentinels, how long a majority has named the server counts, up to the
+ * age of its process; and a second more of slack. */
+static void by_the_word_of_a_majority(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *story;
+        bool known; /* as "aaaa" with the history "1" before */
+        const char *run_id, *replid, *replid2;
+        int64_t uptime_s, named_s;
+        uint64_t waits;
+    } rows[] = {
+        {"never promoted", false, "aaaa", "1", "", 5000, 0, 0},
+        {"promoted at an unknown time", false, "bbbb", "2", "1", 5000, 0, 63},
+        {"named for 40 s", false, "bbbb", "2", "1", 5000, 40, 23},
+        {"named for longer", false, "bbbb", "2", "1", 5000, 63, 0},
+        {"restarted since", false, "bbbb", "2", "1", 11, 5000, 53},
+        {"another one, named for 40 s", true, "bbbb", "2", "1", 5000, 40, 23},
+        {"replaced by a restart", true, "bbbb", "2", "1", 1, 5000, 63},
+        {"replaced, with no data", true, "bbbb", "9", "", 1, 5000, 63},
+        {"promoted between two looks", true, "aaaa", "3", "2", 5000, 5000, 63},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        set_up(NULL);
+        terms.failover = terms.sentinels = true;
+        if (rows[i].known)
+            judge(T0);
+        info.run_id = rows[i].run_id;
+        info.replid = rows[i].replid;
+        info.replid2 = rows[i].replid2;
+        info.uptime_s = rows[i].uptime_s;
+        info.named_s = rows[i].named_s;
+        judge(T0 + S);
+        print_message("%s\n", rows[i].story);
+        assert_int_equal(
+            s.votes_at, rows[i].waits ? T0 + (1 + rows[i].waits) * S : 0);
+    }
+}
+
 /* Each is counted once, however often the server is looked at; a restart, one
  * from an RDB file too, and what happened before the first look are none. */
 static void failovers_are_counted_once(void **state)
@@ -607,6 +646,7 @@ int main(void)
         cmocka_unit_test_setup(one_that_was_promoted, set_up),
         cmocka_unit_test_setup(histories_and_durable, set_up),
         cmocka_unit_test_setup(failovers_are_counted_once, set_up),
+        cmocka_unit_test(by_the_word_of_a_majority),
         cmocka_unit_test_setup(what_is_left_of_a_quarantine, set_up),
         cmocka_unit_test_setup(one_that_was_handed_over_to, set_up),
         cmocka_unit_test_setup(a_hand_over_within_a_quarantine, set_up),

@@ -217,6 +217,64 @@ static void a_late_grant_is_none(void **state)
     assert_true(instead.unsure);
 }
 
+/* With Sentinels what is done to a lock counts only if a majority has named the
+ * server at most two seconds before it was sent, or since. */
+static void a_majority_confirms(void **state)
+{
+    static const struct {
+        enum verb_kind verb;
+        enum outcome_kind kind;
+        bool needs; /* a majority */
+    } rows[] = {
+        {VERB_ACQUIRE, OUTCOME_GRANTED, true},
+        {VERB_BEGIN, OUTCOME_GRANTED, true},
+        {VERB_JOIN, OUTCOME_GRANTED, true},
+        {VERB_STAY, OUTCOME_GRANTED, true},
+        {VERB_EXTEND, OUTCOME_MINE, true},
+        {VERB_INSPECT, OUTCOME_MINE, true},
+        {VERB_TELL, OUTCOME_MINE, true},
+        {VERB_RELEASE, OUTCOME_MINE, false},
+        {VERB_UNBEGIN, OUTCOME_MINE, false},
+        {VERB_ACQUIRE, OUTCOME_BUSY, false},
+        {VERB_EXTEND, OUTCOME_NOT_MINE, false},
+    };
+    (void)state;
+    struct eligibility e = server_of(GUARDED, VOTES);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int on = 0; on < 4; on++) { /* failover, sentinels */
+            const struct outcome o = {.kind = rows[i].kind, .sent_at = T0 + 5};
+            struct outcome instead;
+            bool needed = rows[i].needs && on == 3;
+            e.failover = on & 1;
+            e.sentinels = on & 2;
+            e.confirmed_at = T0 + 5 - 2 * S;
+            assert_true(
+                weigh_outcome(&e, rows[i].verb, &o, T0, T0 + 6, &instead));
+            e.confirmed_at--;
+            bool counts =
+                weigh_outcome(&e, rows[i].verb, &o, T0, T0 + 6, &instead);
+            if (counts == needed)
+                fail_msg("row %zu, %d", i, on);
+            if (counts)
+                continue;
+            assert_int_equal(instead.fault, FAULT_UNCONFIRMED);
+            assert_true(instead.unsure && instead.granted);
+            assert_true(instead.sent_at == o.sent_at);
+        }
+    }
+}
+
+static void a_majority_confirms_a_message(void **state)
+{
+    (void)state;
+    struct eligibility e = server_of(GUARDED, VOTES);
+    e.failover = e.sentinels = true;
+    assert_false(weigh_message(&e, T0 + 5, T0, T0 + 6));
+    e.confirmed_at = T0 + 5 - 2 * S;
+    assert_true(weigh_message(&e, T0 + 5, T0, T0 + 6));
+    assert_false(weigh_message(&e, T0 + 6, T0, T0 + 6));
+}
+
 /* Nothing is known before the first connection is judged. */
 static void before_it_was_judged(void **state)
 {
@@ -235,6 +293,8 @@ int main(void)
         cmocka_unit_test(each_request_to_each_server),
         cmocka_unit_test(a_late_grant_is_none),
         cmocka_unit_test(by_the_time_of_the_request),
+        cmocka_unit_test(a_majority_confirms),
+        cmocka_unit_test(a_majority_confirms_a_message),
         cmocka_unit_test(before_it_was_judged),
     };
     return cmocka_run_group_tests_name("weigh", tests, NULL, NULL);
