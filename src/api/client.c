@@ -217,6 +217,39 @@ int nxl_client_new_urls(nxl_client **client, const char *const *urls,
     return open_client(client, NULL, urls, count, options);
 }
 
+int client_new_sentinel(nxl_client **client, const char *url, size_t sentinel,
+    unsigned nth, const nxl_client_options *options)
+{
+    struct endpoints endpoints;
+    struct settings settings;
+    struct text error;
+    int rc = NXL_E_INVALID;
+    text_clear(&error);
+    *client = NULL;
+    if (options_client(options, &settings, &error))
+        rc = endpoints_parse(&endpoints, &url, 1, &settings, &error);
+    if (rc == NXL_OK) {
+        endpoints_lead_to_sentinel(&endpoints, (unsigned)sentinel);
+        rc = make_client(client, &endpoints, options, &error);
+    }
+    if (rc == NXL_OK) {
+        struct server *s = &nodes_first(&(*client)->nodes)->server;
+        s->who.sentinel = true;
+        s->to.nth = nth;
+    } else {
+        fill_errbuf(options, &error);
+    }
+    return rc;
+}
+
+size_t client_addresses(nxl_client *client)
+{
+    client_lock(client);
+    size_t count = nodes_first(&client->nodes)->server.dial.found.count;
+    client_unlock(client);
+    return count;
+}
+
 static bool has_unfinished(const struct nxl_client *client, uint64_t end)
 {
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next)

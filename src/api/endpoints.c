@@ -373,6 +373,17 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     return rc;
 }
 
+void endpoints_lead_to_sentinel(struct endpoints *e, unsigned i)
+{
+    struct endpoint *only = &e->at[0];
+    endpoint_lead_to_sentinel(only, i);
+    if (!only->needs_tls) {
+        tls_free(only->tls);
+        only->tls = NULL;
+    }
+    e->guards_restarts = e->guards_failover = false;
+}
+
 int endpoints_split(struct endpoints *e, const char *list,
     const struct settings *defaults, struct text *error)
 {

@@ -27,6 +27,9 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
 int endpoints_split(struct endpoints *e, const char *list,
     const struct settings *defaults, struct text *error);
 
+/* The only server becomes one of the Sentinels of its URL, number i. */
+void endpoints_lead_to_sentinel(struct endpoints *e, unsigned i);
+
 void endpoints_free(struct endpoints *e);
 
 #endif

@@ -71,6 +71,17 @@ void client_skip_lines(nxl_client *client);
 bool url_param_accepts(
     const char *name, const char *value, char *must, size_t size);
 
+/* Creates a client for one of the Sentinels that url lists, counted from 0, to
+ * query it with client_ask(); of the addresses of its host, only the nth one,
+ * from 1, or any (0). It logs in, and uses TLS, as a client of url does for its
+ * Sentinels. Results as nxl_client_new(). */
+int client_new_sentinel(nxl_client **client, const char *url, size_t sentinel,
+    unsigned nth, const nxl_client_options *options) NXL_MUST_USE;
+
+/* Returns how many addresses the host of server 0 has; 0: it was not looked up
+ * yet. */
+size_t client_addresses(nxl_client *client);
+
 /* Returns the length of the first URL in a comma-separated list, split as
  * nxl_client_new() does; the next URL, if any, starts after the comma that
  * follows. NULL: 0. */

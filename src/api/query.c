@@ -49,13 +49,15 @@ static void complete_query(struct query *q, int result, enum fault fault)
     struct nxl_client *client = q->operation.client;
     if (result != NXL_OK && result != NXL_FREE) {
         struct text *message = &q->message;
+        const char *remedy =
+            remedy_at(fault, q->operation.requests[q->server].server);
         if (fault == FAULT_UNSUPPORTED) /* its remedy is about locks */
             text_addf(message,
                 "; %.*s may be renamed or disabled on this server, or the "
                 "server is too old for it",
                 (int)q->words[0].len, q->words[0].data);
-        else if (*remedy_of(fault))
-            text_addf(message, "; %s", remedy_of(fault));
+        else if (*remedy)
+            text_addf(message, "; %s", remedy);
         client->message = *message;
     }
     timer_stop(&client->timers, &q->operation.timer);

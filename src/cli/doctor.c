@@ -8,6 +8,7 @@
  */
 #include "cli/doctor_once.h"
 #include "cli/doctor_rights.h"
+#include "cli/doctor_sentinels.h"
 #include "cli/doctor_server.h"
 #include "cli/doctor_sources.h"
 
@@ -281,9 +282,9 @@ static void examine(struct doctor *d)
 {
     char line[LINE_ROOM];
 
+    doctor_sentinels(d);
     for (size_t i = 0; i < d->servers; i++) {
-        nxl_server_facts facts = doctor_facts(d, i);
-        d->diagnostics.server = facts.url;
+        doctor_turn_to(d, i);
         doctor_server(d, i);
         fflush(stdout);
     }

@@ -90,6 +90,11 @@ void doctor_address(struct doctor *d, size_t server, const struct answer *info)
         }
         if (!is_another(looks, i, nxl_now_ns() - first))
             continue;
+        if (doctor_facts(d, server).sentinels > 0) {
+            diagnostic(&d->diagnostics, LEVEL_NOTE, "address", NULL,
+                "the Sentinels named another server during the check");
+            return;
+        }
         char ids[2][ID_SHOWN + 1];
         snprintf(ids[0], sizeof(ids[0]), "%.*s", ID_SHOWN, looks[i - 1].id);
         snprintf(ids[1], sizeof(ids[1]), "%.*s", ID_SHOWN, looks[i].id);

@@ -29,6 +29,7 @@
 #define AHEAD_US (6 * US_PER_MS)
 #define BEHIND_US US_PER_S
 #define COMPARED 8 /* replicas of a server */
+#define IN ", at the primary and its replicas, in their configuration files too"
 
 /* ------------------------------------------------------------ cut off */
 
@@ -51,11 +52,18 @@ static void check_cut_off(
     bool guarded = doctor_facts(d, server).failover_guarded;
     int64_t lag_s;
 
-    if (doctor_field(info, "min_slaves_good_slaves", good)[0] == '\0')
+    if (doctor_field(info, "min_slaves_good_slaves", good)[0] == '\0' &&
+        doctor_facts(d, server).sentinels > 0 && guarded)
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "replicas",
+            "CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 2" IN,
+            "min-replicas-to-write is 0: a primary that is cut off from its "
+            "replica%s goes on taking writes; what nxlock is granted there "
+            "does not count, because no majority of the Sentinels names it",
+            replicas == 1 ? "" : "s");
+    else if (doctor_field(info, "min_slaves_good_slaves", good)[0] == '\0')
         diagnostic(&d->diagnostics, LEVEL_WARN, "replicas",
-            "CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 2, "
-            "at the primary and its replicas, in their configuration files "
-            "too; locks then need a replica that answers",
+            "CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 2" IN
+            "; locks then need a replica that answers",
             "min-replicas-to-write is 0: a primary that is cut off from its "
             "replica%s goes on granting locks to clients that still reach it, "
             "beside its successor%s",

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/connect.h"
 #include "cli/foreign.h"
 #include "cli/report.h"
 
@@ -103,19 +104,49 @@ static bool has_room(struct doctor *d, const struct answer *info)
     return false;
 }
 
-static bool stands_alone(struct doctor *d, const struct answer *info)
+/* wait_replicas of the URL; -1: it does not have it. */
+static int64_t waits_for(const struct doctor *d, size_t server)
 {
+    struct url_list list;
+
+    if (!connect_urls(d->args, &list))
+        return -1;
+    int64_t replicas = url_wait_replicas(list.urls[server]);
+    url_list_free(&list);
+    return replicas;
+}
+
+static bool survives_failovers(
+    struct doctor *d, size_t server, const struct answer *info)
+{
+    static const char remedy[] =
+        "write wait_replicas=1 in the URL of all programs (2 if two servers "
+        "may fail at once), or use a separate server without replicas for "
+        "records";
     char text[DOCTOR_FIELD];
     long count = strtol(doctor_field(info, "connected_slaves", text), NULL, 10);
+    int64_t waits = waits_for(d, server);
+    const char *s = count == 1 ? "" : "s";
 
-    if (count <= 0)
+    if (waits < 0 && doctor_facts(d, server).failover_guarded) {
+        report_unfit(d, EXIT_CONFIG, remedy,
+            "wait_replicas is not in the URL: a failover may lose records, so "
+            "with guard_failover nxlock once is refused");
+        return false;
+    }
+    if (waits > 0 && waits >= count)
+        diagnostic(&d->diagnostics, LEVEL_WARN, WHAT,
+            "have more replicas than wait_replicas says",
+            "wait_replicas is %lld, of %ld replica%s: while one is away, "
+            "nothing is recorded",
+            (long long)waits, count, s);
+    else if (waits <= 0 && count > 0)
+        diagnostic(&d->diagnostics, LEVEL_WARN, WHAT, remedy,
+            "a primary with %ld replica%s: replication is asynchronous, so a "
+            "failover may lose the last records",
+            count, s);
+    else
         return true;
-    diagnostic(&d->diagnostics, LEVEL_WARN, WHAT,
-        "do not fail over automatically, or use a separate server without "
-        "replicas for records",
-        "a primary with %ld replica%s: replication is asynchronous, so a "
-        "failover may lose the last records",
-        count, count == 1 ? "" : "s");
     return false;
 }
 
@@ -138,11 +169,11 @@ void doctor_once(struct doctor *d, size_t server, const struct answer *info)
 {
     bool kept = keeps_over_restarts(d, server, info);
     bool stays = evicts_nothing(d, server, info);
-    bool alone = stands_alone(d, info);
+    bool safe = survives_failovers(d, server, info);
     bool room = has_room(d, info);
     bool knows = knows_scripts(d, info);
 
-    if (kept && stays && alone && room && knows)
+    if (kept && stays && safe && room && knows)
         diagnostic(&d->diagnostics, LEVEL_OK, WHAT, NULL,
             "append-only file, fsync always, noeviction: a record is kept "
             "until it expires");

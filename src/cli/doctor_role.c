@@ -34,10 +34,20 @@ static void check_cluster(struct doctor *d, const nxl_server_facts *facts)
             "locks work there until another node takes over some");
 }
 
-static void check_replica(struct doctor *d, const struct answer *info)
+static void check_replica(
+    struct doctor *d, size_t server, const struct answer *info)
 {
     char host[DOCTOR_FIELD], port[DOCTOR_FIELD];
 
+    if (doctor_facts(d, server).sentinels > 0) {
+        diagnostic(&d->diagnostics, LEVEL_FAIL, "role",
+            "wait until they name the primary; to make another server the "
+            "primary use SENTINEL FAILOVER, not FAILOVER",
+            "a replica, which takes no writes, and still the Sentinels name "
+            "it");
+        diagnostic_code(&d->diagnostics, EXIT_UNAVAILABLE);
+        return;
+    }
     doctor_field(info, "master_host", host);
     doctor_field(info, "master_port", port);
     diagnostic(&d->diagnostics, LEVEL_FAIL, "role",
@@ -63,7 +73,7 @@ void doctor_role(struct doctor *d, size_t server, const struct answer *info)
         return;
     }
     if (facts.role == NXL_ROLE_REPLICA) {
-        check_replica(d, info);
+        check_replica(d, server, info);
         return;
     }
     long count =

@@ -19,6 +19,7 @@
 #include "cli/doctor_once.h"
 #include "cli/doctor_rights.h"
 #include "cli/doctor_role.h"
+#include "cli/doctor_sentinels.h"
 #include "cli/doctor_tls.h"
 #include "cli/duration.h"
 #include "cli/foreign.h"
@@ -57,6 +58,8 @@ static bool check_reach(struct doctor *d, size_t server)
         answer_free(answer);
     }
     after = nxl_now_ns();
+    /* Where Sentinels name it, only now. */
+    doctor_turn_to(d, server);
     bool pinged = rc == NXL_OK;
     /* Denied, but logged in: only a permission is missing. */
     if (!pinged && !(rc == NXL_E_DENIED && doctor_facts(d, server).logged_in)) {
@@ -312,6 +315,7 @@ void doctor_server(struct doctor *doctor, size_t server)
     if (rc == NXL_OK) {
         check_version(doctor, server, info);
         doctor_role(doctor, server, info);
+        doctor_watched(doctor, server);
         doctor_address(doctor, server, info);
         check_age(doctor, server, info);
     }

@@ -26,6 +26,14 @@ int doctor_ask(
     return client_ask(doctor->client, server, count, words, NULL, answer);
 }
 
+void doctor_turn_to(struct doctor *d, size_t server)
+{
+    nxl_server_facts facts = doctor_facts(d, server);
+
+    snprintf(d->address, sizeof(d->address), "%s", facts.url);
+    d->diagnostics.server = d->address;
+}
+
 const char *doctor_why(const struct doctor *d)
 {
     const char *why = nxl_client_errmsg(d->client);

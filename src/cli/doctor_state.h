@@ -20,6 +20,7 @@ struct doctor {
     const struct args *args;
     nxl_client *client;
     struct diagnostics diagnostics;
+    char address[512]; /* of the server that the findings are about */
     bool no_acl[NXL_SERVERS_MAX];  /* the server has no ACL command */
     bool let_in[NXL_SERVERS_MAX];  /* reached and logged in */
     bool may_all[NXL_SERVERS_MAX]; /* the user is allowed everything there */
@@ -31,6 +32,10 @@ struct doctor {
     char *counter;     /* its fencing counter's key; owned, or NULL */
     char *record;      /* --once: its record's key; owned, or NULL */
 };
+
+/* From now on the findings are about this server. Where it is may become known
+ * only when Sentinels have said it. */
+void doctor_turn_to(struct doctor *doctor, size_t server);
 
 /* What the client knows of a server. */
 nxl_server_facts doctor_facts(const struct doctor *doctor, size_t server);

@@ -311,6 +311,53 @@ bool url_encrypts(const char *url)
     return e.needs_tls;
 }
 
+size_t url_sentinels(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return 0;
+    size_t count = e.sentinels ? e.sentinels->count : 0;
+    endpoint_free(&e);
+    return count;
+}
+
+bool url_sentinel(const char *url, size_t i, char *out, size_t size)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    bool found = e.sentinels && i < e.sentinels->count;
+    if (found)
+        text_copy(&e.sentinels->at[i].name, out, size);
+    endpoint_free(&e);
+    return found;
+}
+
+bool url_service(const char *url, char *out, size_t size)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    bool fits = e.sentinels && strlen(e.sentinels->service) < size;
+    if (fits)
+        memcpy(out, e.sentinels->service, strlen(e.sentinels->service) + 1);
+    endpoint_free(&e);
+    return fits;
+}
+
+int64_t url_wait_replicas(const char *url)
+{
+    struct endpoint e;
+
+    if (!url_has_parameter(url, "wait_replicas") || !parse(&e, url))
+        return -1;
+    endpoint_free(&e);
+    return (int64_t)e.settings.wait_replicas;
+}
+
 bool url_has_parameter(const char *url, const char *name)
 {
     struct endpoint e;
@@ -424,23 +471,12 @@ static bool names_sentinel_password(const char *url)
            url_has_parameter(url, "sentinel_password_file");
 }
 
-static bool names_sentinels(const char *url)
-{
-    struct endpoint e;
-
-    if (!parse(&e, url))
-        return false;
-    bool names = e.sentinels;
-    endpoint_free(&e);
-    return names;
-}
-
 bool url_list_has_password(const struct url_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         const char *url = list->urls[i];
         if (url_names_password(url) &&
-            (!names_sentinels(url) || names_sentinel_password(url)))
+            (url_sentinels(url) == 0 || names_sentinel_password(url)))
             return true;
     }
     return false;

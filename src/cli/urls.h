@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct url_list {
     char **urls; /* owned, as are its elements */
@@ -39,6 +40,15 @@ bool url_encrypts(const char *url);
 /* Does it have the parameter, or the user or the password where these are
  * written without one? */
 bool url_has_parameter(const char *url, const char *name);
+/* How many Sentinels does the URL list? 0: it leads to the server itself. */
+size_t url_sentinels(const char *url);
+/* Writes host and port of Sentinel i of the URL into out, cut to size; and the
+ * name of the service that the Sentinels monitor, of which all that the library
+ * accepts fit in URL_VALUE_ROOM. False: there is none, or no room. */
+bool url_sentinel(const char *url, size_t i, char *out, size_t size);
+bool url_service(const char *url, char *out, size_t size);
+/* The parameter wait_replicas; -1: the URL does not have it. */
+int64_t url_wait_replicas(const char *url);
 /* Is it verify=none? */
 bool url_trusts_anybody(const char *url);
 /* The value of user, password, password_file, sentinel_user, sentinel_password,

@@ -25,18 +25,6 @@ static void make_question(
     list_init(&q->request.node);
 }
 
-/* What the Sentinels and the primary have in common, and a login of their own.
- */
-static void make_settings(struct sentinel *st, const struct endpoint *e)
-{
-    st->settings = e->settings;
-    st->settings.login = e->settings.sentinel_login;
-    st->settings.db = 0;
-    st->settings.sni = NULL;
-    st->settings.scheme = LOCK_SCHEME_AUTO;
-    st->settings.wait_replicas = st->settings.wait_aof = 0;
-}
-
 struct sentinel *sentinel_new(struct nodes *nodes, const struct endpoint *e,
     unsigned listed, unsigned nth)
 {
@@ -46,7 +34,8 @@ struct sentinel *sentinel_new(struct nodes *nodes, const struct endpoint *e,
     st->endpoint = e;
     st->listed = listed;
     st->place = nth;
-    make_settings(st, e);
+    st->settings = e->settings;
+    settings_lead_to_sentinels(&st->settings);
     const struct target to = {&e->sentinels->at[listed], &st->settings,
         e->sentinels->tls ? e->tls : NULL, e->server, nth};
     server_init(&st->server, &to, true, (uint64_t)(uintptr_t)st);

@@ -620,6 +620,30 @@ static void free_sentinels(struct sentinels *s)
     free(s);
 }
 
+void settings_lead_to_sentinels(struct settings *settings)
+{
+    struct login_settings login = settings->login;
+    settings->login = settings->sentinel_login;
+    settings->sentinel_login = login;
+    settings->db = 0;
+    settings->sni = NULL;
+    settings->scheme = LOCK_SCHEME_AUTO;
+    settings->wait_replicas = settings->wait_aof = 0;
+}
+
+void endpoint_lead_to_sentinel(struct endpoint *endpoint, unsigned i)
+{
+    struct sentinels *all = endpoint->sentinels;
+    free_address(&endpoint->address);
+    endpoint->address = all->at[i];
+    all->at[i].host = all->at[i].path = NULL;
+    endpoint->needs_tls = all->tls;
+    free_sentinels(all);
+    endpoint->sentinels = NULL;
+    free(endpoint->settings.sni);
+    settings_lead_to_sentinels(&endpoint->settings);
+}
+
 void endpoint_free(struct endpoint *endpoint)
 {
     free_address(&endpoint->address);

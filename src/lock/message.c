@@ -138,8 +138,9 @@ static void add_troubles(const struct server_faults *about, struct text *t)
         }
         text_add(t, ": ");
         text_add(t, words.data);
-        if (about->remedies && *remedy_of(fault))
-            text_addf(t, " [%s]", remedy_of(fault)); /* may contain (...) */
+        const char *remedy = remedy_at(fault, op->requests[i].server);
+        if (about->remedies && *remedy)
+            text_addf(t, " [%s]", remedy); /* may contain (...) */
     }
 }
 
@@ -147,14 +148,16 @@ static void add_troubles(const struct server_faults *about, struct text *t)
 static bool same_remedy(const struct server_faults *about, const char **remedy)
 {
     struct text words;
+    const struct operation *op = about->operation;
     bool any = false, same = true;
     *remedy = "";
-    for (unsigned i = 0; i < about->operation->client->server_count; i++) {
+    for (unsigned i = 0; i < op->client->server_count; i++) {
         enum fault fault = trouble(about, i, &words);
         if (fault == FAULT_NONE)
             continue;
-        same = same && (!any || strcmp(remedy_of(fault), *remedy) == 0);
-        *remedy = any ? *remedy : remedy_of(fault);
+        const char *its = remedy_at(fault, op->requests[i].server);
+        same = same && (!any || strcmp(its, *remedy) == 0);
+        *remedy = any ? *remedy : its;
         any = true;
     }
     return same;
@@ -258,8 +261,8 @@ static void add_failure(const struct report *r, struct text *t)
     }
     if (r->result == NXL_UNKNOWN)
         unanswered_explain(op, t);
-    if (*remedy_of(fault))
-        text_addf(t, "; %s", remedy_of(fault));
+    if (*remedy_at(fault, s))
+        text_addf(t, "; %s", remedy_at(fault, s));
 }
 
 /* Several servers failed. */

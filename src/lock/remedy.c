@@ -96,3 +96,16 @@ const char *remedy_of(enum fault fault)
 {
     return remedies[fault];
 }
+
+const char *remedy_at(enum fault fault, const struct server *s)
+{
+    if (s->follows && (fault == FAULT_UNREACHABLE || fault == FAULT_TIMEOUT))
+        return "check that the Sentinels and the server that they name are up; "
+               "if they name an address that cannot be reached from here, set "
+               "replica-announce-ip at the servers, and sentinel announce-ip "
+               "at the Sentinels";
+    if (s->follows && fault == FAULT_DEMOTED)
+        return "wait until the Sentinels name the primary; after FAILOVER that "
+               "takes half a minute, so use SENTINEL FAILOVER instead";
+    return remedy_of(fault);
+}

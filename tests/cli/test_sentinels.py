@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 
 import metrics_file
 from rig import Tap, await_, clean_environment, nx
-from sentinel_group import Group
+from sentinel_group import Data, Group
 
 RUN = "nxlock_last_run_"
 TTL = ("--ttl", "3s")
@@ -22,7 +22,7 @@ TTL = ("--ttl", "3s")
 class Room(Tap):
     def __init__(self, nxlock, group):
         super().__init__()
-        self.nxlock, self.group = nxlock, group
+        self.nxlock, self.group, self.primary = nxlock, group, group.primary
 
     def nx(self, *words, url=None):
         return nx(self.nxlock, words[0], "-u", url or self.group.url(),
@@ -39,7 +39,7 @@ class Room(Tap):
         self.check(re.search(
             rb"server: redis://127\.0\.0\.1:%d/0, connected, .*, role primary, "
             rb"named by 3 of 3 Sentinels [0-9.]+m?s ago"
-            % self.group.primary.port, done.stdout),
+            % self.primary.port, done.stdout),
                    "status -v says who names the server", done)
         done = self.nx("status", "name", "--json")
         self.check(", named by 3 of 3 Sentinels" in
@@ -58,11 +58,13 @@ class Room(Tap):
     def metrics(self):
         folder = self.group.primary.folder
         path = os.path.join(folder, f"{RUN}m.prom")
+        naming = sum(one.names() == self.primary.port
+                     for one in self.group.sentinels)
         self.nx("run", "m", *TTL, "--metrics", folder, "--", "true")
         _, found = metrics_file.read(path)
         self.equal([found.get(RUN + name) for name in
                     ("sentinels_naming", "unconfirmed", "failovers")],
-                   [3.0, 0.0, 0.0], "the metrics of a run")
+                   [float(naming), 0.0, 0.0], "the metrics of a run")
         nx(self.nxlock, "run", "m", *TTL, "--metrics", folder, "-u",
            self.group.primary.url, "--", "true")
         _, found = metrics_file.read(path)
@@ -78,7 +80,8 @@ class Room(Tap):
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.check(await_(lambda: self.group.primary.cli("EXISTS", "m") ==
                           b"1\n"), "it holds")
-        self.check(self.group.fail_over(), "another primary is named")
+        self.primary = self.group.fail_over()
+        self.check(self.primary, "another primary is named")
         said = process.communicate(timeout=60)[1]
         self.equal(process.returncode, 0, "the lock outlives the failover")
         _, found = metrics_file.read(path)
@@ -88,14 +91,233 @@ class Room(Tap):
                    "which is counted", f"{found}\n{said.decode()}")
 
 
+    # -------------------------------------------------------------- doctor
+
+    def doctor(self, *words, url=None):
+        done = self.nx("doctor", *words, url=url)
+        return done.returncode, done.stdout.decode()
+
+    def finds(self, name, out, level, what, words):
+        self.check(re.search(rf"^{level} .*\b{what}: .*{words}", out, re.M),
+                   f"doctor: {name}", out)
+
+    def lacks(self, name, out, words):
+        self.check(not re.search(words, out), f"doctor: {name}", out)
+
+    def at(self, number):
+        return f"127.0.0.1:{self.group.sentinels[number].port}"
+
+    def healthy(self):
+        primary = f"127.0.0.1:{self.group.primary.port}"
+        code, out = self.doctor()
+        self.equal(code, 0, "nothing is wrong")
+        for i in range(3):
+            self.finds(f"Sentinel {i}", out, "ok", f"{self.at(i)} sentinel",
+                       f"names {primary}, and knows 2 others")
+        self.finds("all of them", out, "ok", "sentinels",
+                   f"3 of 3 name {primary}")
+        self.finds("the server by its address", out, "ok",
+                   f"redis://{primary}/0 reach", "connected in")
+        self.finds("who names it", out, "ok", "server",
+                   "named by 3 of 3 Sentinels")
+        self.finds("a cut off primary", out, "note", "replicas",
+                   "does not count, because no majority")
+        self.finds("the clock of the replica", out, "ok|note", "clock",
+                   f"replica 127.0.0.1:{self.group.replicas[0].port} is ")
+
+    def one_is_down(self):
+        self.group.sentinels[1].freeze()
+        code, out = self.doctor(url=self.group.url(
+            "max_ttl_ms=3000&timeout_ms=700"))
+        self.finds("one does not answer", out, "WARN",
+                   f"{self.at(1)} sentinel", "does not count: no connection|"
+                   f"WARN +{self.at(1)} sentinel: does not count: .*answer")
+        self.finds("which still are enough", out, "ok", "sentinels",
+                   "2 of 3 name")
+        self.equal(code, 1, "a warning")
+        self.group.sentinels[2].freeze()
+        code, out = self.doctor(url=self.group.url(
+            "max_ttl_ms=3000&timeout_ms=700"))
+        self.finds("two do not answer", out, "FAIL", "sentinels",
+                   "1 of 3 names .*, and 2 have to: no lock is granted")
+        self.equal(code, 69, "no lock is granted")
+        for one in self.group.sentinels[1:]:
+            one.thaw()
+
+    def listed(self):
+        """Not all of them, or one of them twice."""
+        both = self.group.sentinels[:2]
+        code, out = self.doctor(url=self.group.url(sentinels=both))
+        self.finds("two of three are listed", out, "WARN", "sentinels",
+                   f"the URL lists 2 of 3: .*; not listed: {self.at(2)}\\.")
+        self.equal(code, 1, "they are a majority")
+        code, out = self.doctor(url=self.group.url(sentinels=both[:1]))
+        self.finds("one of three is", out, "FAIL", "sentinels",
+                   f"lists 1 of 3: .*: {self.at(1)}, {self.at(2)}; no lock|"
+                   f"FAIL .*lists 1 of 3: .*: {self.at(2)}, {self.at(1)}; no l")
+        self.lacks("that is no disagreement", out, "disagree")
+        self.equal(code, 78, "which is no majority")
+        twice = self.group.url().replace(
+            f"127.0.0.1:{both[0].port}", f"127.0.0.1:{both[0].port},"
+            f"localhost:{both[0].port}")
+        _, out = self.doctor(url=twice)
+        self.finds("one is listed twice", out, "WARN",
+                   f"localhost:{both[0].port} sentinel",
+                   f"is {self.at(0)} by another address: it counts once")
+        code, out = self.doctor(
+            url=self.group.url().replace("/svc?", "/orders?"))
+        self.finds("the service is unknown", out, "WARN", "sentinel",
+                   "does not count: it knows no service 'orders'")
+        self.equal(code, 78, "so the URL is wrong")
+
+    def set_all(self, *words):
+        for one in self.group.sentinels:
+            one.cli("SENTINEL", "SET", "svc", *words)
+
+    def quorum(self):
+        self.set_all("quorum", "1")
+        code, out = self.doctor()
+        self.finds("a low quorum", out, "WARN", "sentinels",
+                   "the quorum is 1, less than a majority of 3: 1 Sentinel that"
+                   " cannot reach the primary begins .*Remedy: SENTINEL SET svc"
+                   " quorum 2, at each")
+        self.equal(code, 1, "is a warning")
+        self.set_all("quorum", "4")
+        _, out = self.doctor()
+        self.finds("a quorum that cannot be reached", out, "WARN", "sentinels",
+                   r"the quorum is 4, more than there are Sentinels \(3\)")
+        self.set_all("quorum", "2")
+
+    def rights(self):
+        """What docs/acl.md says that the user of the Sentinels needs."""
+        least = ("+info", "+sentinel|get-master-addr-by-name",
+                 "+sentinel|master", "+sentinel|sentinels")
+        for one in self.group.sentinels:
+            one.cli("ACL", "SETUSER", "watcher", "reset", "on", ">pw", *least)
+        login = "max_ttl_ms=3000&sentinel_user=watcher&sentinel_password=pw"
+        code, out = self.doctor(url=self.group.url(login))
+        self.finds("the least rights are enough", out, "ok", "sentinels",
+                   "3 of 3 name")
+        self.finds("for locks, too", out, "ok", "round trip", "released")
+        for lacks in least[:3]:
+            for one in self.group.sentinels:
+                one.cli("ACL", "SETUSER", "watcher", "reset", "on", ">pw",
+                        *(right for right in least if right != lacks))
+            code, out = self.doctor(url=self.group.url(login))
+            self.finds(f"without {lacks}", out, "WARN", "sentinel",
+                       f"{re.escape(lacks[1:])}.*Remedy: ACL SETUSER watcher "
+                       r"\+info .*at this Sentinel")
+            self.equal(code, 77, "no lock is granted")
+
+    def watched(self):
+        plain = f"redis://127.0.0.1:{self.group.primary.port}?max_ttl_ms=3000"
+        code, out = self.doctor(url=plain)
+        self.finds("a URL without Sentinels", out, "WARN", "sentinels",
+                   r"3 Sentinels watch this server: .*two clients can hold one "
+                   r"lock\. Remedy: write redis\+sentinel://")
+        self.equal(code, 1, "is a warning")
+        _, out = self.doctor(url=plain + "&guard_failover=on")
+        self.finds("with the guard", out, "note", "sentinels",
+                   "3 Sentinels watch this server")
+
+    def once(self):
+        code, out = self.doctor("--once")
+        self.finds("records", out, "FAIL", "once",
+                   "wait_replicas is not in the URL: .* is refused")
+        _, out = self.doctor("--once", url=self.group.url(
+            "max_ttl_ms=3000&wait_replicas=1"))
+        self.finds("no replica may be away", out, "WARN", "once",
+                   "wait_replicas is 1, of 1 replica: while one is away")
+        _, out = self.doctor("--once", url=self.group.url(
+            "max_ttl_ms=3000&wait_replicas=0"))
+        self.finds("they may be lost", out, "WARN", "once",
+                   "a failover may lose the last records")
+
+    def monitor(self, server):
+        """The last Sentinel is told of this one anew, and of a stranger for
+        good, although the others tell it of the primary."""
+        last = self.group.sentinels[2]
+        last.cli("ACL", "SETUSER", "default",
+                 ("+" if server is self.primary else "-") + "publish")
+        last.cli("SENTINEL", "REMOVE", "svc")
+        last.cli("SENTINEL", "MONITOR", "svc", "127.0.0.1", str(server.port),
+                 "2")
+
+    def apart(self, stranger):
+        """One of them monitors another server."""
+        self.monitor(stranger)
+        code, out = self.doctor()
+        self.finds("they disagree", out, "FAIL", "sentinels",
+                   "they disagree about the primary: "
+                   f"127.0.0.1:{self.group.primary.port} by {self.at(0)}, "
+                   f"{self.at(1)}; 127.0.0.1:{stranger.port} by {self.at(2)}"
+                   ".*Remedy: .*SENTINEL REMOVE svc")
+        self.equal(code, 69, "they do")
+
+    def outdated(self, stranger):
+        """It has not heard of the failover that there was since."""
+        _, out = self.doctor()
+        self.finds("one is out of date", out, "WARN", f"{self.at(2)} sentinel",
+                   f"names 127.0.0.1:{stranger.port}, which is out of date: "
+                   ".*made 127.0.0.1:")
+        self.finds("the others are enough", out, "ok", "sentinels",
+                   "2 of 3 name")
+        self.monitor(self.primary)
+        self.check(self.group.know_each_other(), "they agree again")
+
+    def replica_named(self):
+        """FAILOVER instead of SENTINEL FAILOVER."""
+        self.primary.cli("FAILOVER")
+        self.check(await_(lambda: b"role:slave" in self.primary.cli(
+            "INFO", "replication")), "it becomes a replica")
+        code, out = self.doctor()
+        self.finds("they name a replica", out, "FAIL", "role",
+                   "a replica, .*still the Sentinels name it.*Remedy: wait "
+                   ".*SENTINEL FAILOVER, not FAILOVER")
+        self.equal(code, 69, "no lock is granted")
+        done = self.nx("run", "r", "-n", *TTL, "--", "true")
+        self.check(b"use SENTINEL FAILOVER instead" in done.stderr,
+                   "run says that, too", done)
+
+
+def one_sentinel(room):
+    """Alone, and its primary is gone."""
+    with Group(replicas=0, sentinels=1, quorum=1) as group:
+        room.group = group
+        room.check(group.know_each_other(), "one Sentinel")
+        _, out = room.doctor()
+        room.finds("one is few", out, "WARN", "sentinels", "there is one: while"
+                   " it is down, no lock is granted and no failover begins")
+        group.primary.process.kill()
+        room.check(await_(lambda: b"s_down" in group.sentinels[0].cli(
+            "SENTINEL", "MASTER", "svc")), "its primary is down")
+        code, out = room.doctor()
+        room.finds("it has no answer from the primary", out, "WARN",
+                   f"{room.at(0)} sentinel",
+                   f"names 127.0.0.1:{group.primary.port}, which has not "
+                   "answered it for [1-9]")
+        room.finds("nor have we", out, "FAIL", "reach",
+                   "cannot connect: .*if they name an address that cannot be "
+                   "reached from here, set replica-announce-ip")
+        room.equal(code, 69, "no lock is granted")
+
+
 def main(nxlock):
-    with Group() as group:
+    with Group() as group, Data() as stranger:
         clean_environment(group.primary)
         room = Room(nxlock, group)
         room.check(group.know_each_other(), "they know each other")
         room.check(room.grants(), "the primary is old enough")
-        for act in (room.status, room.metrics):
+        for act in (room.healthy, room.listed, room.quorum, room.rights,
+                    room.watched, room.once):
             act()
+        room.apart(stranger)
+        room.metrics()
+        room.outdated(stranger)
+        # A Sentinel that was stopped takes part in no failover for 30 s.
+        for act in (room.status, room.one_is_down, room.replica_named):
+            act()
+    one_sentinel(room)
     return room.done()
 
 

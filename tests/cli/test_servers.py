@@ -174,12 +174,12 @@ class Room(Tap):
                         78, f"{words[0]} of a Sentinel{kind}", *words)
                     self.has(said, "says what it is and what to do",
                              "is a Sentinel", "payments", where,
-                             "URL of the primary",
+                             "redis+sentinel://HOST:PORT/SERVICE",
                              lacks=("Redis 2.2", "s3cret"))
                 out, _ = self.gives(
                     78, f"doctor of a Sentinel{kind}", "doctor", "-u", url)
                 self.finds(out, "FAIL", "role", "is a Sentinel", where,
-                           "URL of the primary")
+                           "redis+sentinel://HOST:PORT/SERVICE")
                 self.has(out, "and nothing else is wrong",
                          lacks=("without replicas", "Redis 2.2", "s3cret",
                                 "ACL SETUSER", "round trip"))
