@@ -56,7 +56,7 @@ class Crowd(threading.Thread):
     def begin(self):
         run = self.run_
         return stage.start(
-            [run.worker, run.proxy.url, run.board, run.ledger, run.words,
+            [run.worker, run.url, run.board, run.ledger, run.words,
              TTL_MS, self.dice.getrandbits(63), run.one_in],
             stdin=subprocess.DEVNULL, stderr=run.said)
 
@@ -130,6 +130,7 @@ class Run:
         self.server = stage.Server(
             directory, "server", () if mode == "forgets" else AOF)
         self.proxy = stage.Proxy(programs / "nxlock-fault-proxy", self.server)
+        self.url = self.proxy.url
         subprocess.run([self.worker, "new", self.board, str(self.keys)],
                        check=True)
         sqlite3.connect(self.ledger).close()
@@ -245,7 +246,8 @@ class Run:
         left = {"charged": len(charges), "twice": 0, "untold": 0,
                 "in_doubt": 0, "happened": 0, "noted": 0}
         for key in range(self.keys):
-            state, _, _, late, told = records.get(key, ("none", 0, 0, 0, 0))
+            state, _, _, late, told, _ = records.get(
+                key, ("none", 0, 0, 0, 0, 0))
             made = charges.get(key, [])
             left["twice"] += len(made) > 1
             left["untold"] += sum(doubts == 0 for doubts, _ in made) > 1

@@ -33,7 +33,8 @@ enum board_count {
     COUNTS
 };
 
-enum board_flag { FLAG_DONE = 1, FLAG_DOUBT = 2 };
+/* DONE: it was told to a worker, by its own verdict (TOLD) or by a begin. */
+enum board_flag { FLAG_DONE = 1, FLAG_DOUBT = 2, FLAG_TOLD = 4 };
 
 struct board_key {
     _Atomic uint64_t fence; /* the greatest that was told */

@@ -8,8 +8,9 @@
  * is undone, a fence that does not grow, an attempt after a doubt that was not
  * told of it, another result than that of the charge.
  *
- * With the mode "look" it only prints the record of each key: key, state,
- * doubts, late, result's length and sum; and what the board has counted.
+ * With the mode "look" it only prints the record of each key that was begun:
+ * key, state, result, doubts, late, the result's sum and what the board says of
+ * it; and what the board has counted. "count" prints only that.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -129,7 +130,7 @@ static void tell_done(struct job *job, const char *receipt)
     }
     if (rc != NXL_OK)
         return;
-    job->board->flags |= FLAG_DONE;
+    job->board->flags |= FLAG_DONE | FLAG_TOLD;
     step();
     if (below(30) > 0)
         return;
@@ -392,7 +393,9 @@ static bool look_all(void)
     struct job job;
     options.mode = NXL_ONCE_LOOK;
     options.keep_ms = KEEP_MS;
-    for (uint64_t key = 0; key < me.board->keys; key++) {
+    uint64_t keys = me.board->first + WINDOW;
+    keys = keys < me.board->keys ? keys : me.board->keys;
+    for (uint64_t key = 0; key < keys; key++) {
         char fingerprint[32];
         snprintf(fingerprint, sizeof(fingerprint), "amount:%" PRIu64, key);
         options.fingerprint = fingerprint;
@@ -405,9 +408,10 @@ static bool look_all(void)
         }
         if (nxl_once_record(job.lock, &r) < 0)
             wrong(&job, "no record after %d", rc);
-        printf("key %" PRIu64 " %s %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
+        printf("key %" PRIu64 " %s %d %" PRId64 " %" PRId64 " %" PRId64 " %u\n",
             key, states[r.state], rc, r.doubts, r.late,
-            receipt_sum(r.result, r.result ? r.result_length : 0));
+            receipt_sum(r.result, r.result ? r.result_length : 0),
+            (unsigned)job.board->flags);
         nxl_lock_free(job.lock);
     }
     board_print(me.board);
@@ -421,8 +425,15 @@ int main(int argc, char **argv)
     char why[512] = "";
     if (argc == 4 && strcmp(argv[1], "new") == 0)
         return board_create(argv[2], strtoull(argv[3], NULL, 10)) ? 0 : 1;
+    if (argc == 3 && strcmp(argv[1], "count") == 0) {
+        me.board = board_open(argv[2]);
+        if (me.board)
+            board_print(me.board);
+        return me.board ? 0 : 1;
+    }
     if (argc != 8) {
         fprintf(stderr, "usage: once-worker new BOARD KEYS\n"
+                        "       once-worker count BOARD\n"
                         "       once-worker URL BOARD LEDGER MODE TTL_MS "
                         "SEED ONE_IN\n");
         return 2;
