@@ -125,7 +125,7 @@ static void take_event(
             &list_entry(source, struct node, messages)->subscriber, revents);
         break;
     case SOURCE_SENTINEL:
-        watch_ready(source, revents);
+        watch_ready(client->watch, source, revents);
         break;
     case SOURCE_WAKE:
         drain(client->wake_fd);

@@ -29,8 +29,10 @@ struct watch {
     unsigned count;             /* of list */
     uint64_t looked_at;         /* 0: never */
     struct sentinel *informant; /* was asked for the others; or NULL */
-    bool undecided;             /* the last look has no result yet */
-    bool heard;                 /* an answer that has not been weighed */
+    bool quiet; /* no Sentinel is pending, connecting, or has something to read
+                 */
+    bool undecided; /* the last look has no result yet */
+    bool heard;     /* an answer that has not been weighed */
     uint64_t since; /* a majority has named the present address since then;
                      * 0: unknown */
     struct confirm confirm; /* views in the order of the list */
@@ -133,7 +135,7 @@ static bool all_pending(const struct watch *w)
 uint64_t watch_asks_at(const struct watch *w, bool in_use)
 {
     struct server *s = &w->node->server;
-    if (all_pending(w))
+    if (!w->quiet && all_pending(w))
         return NEVER;
     uint64_t at = server_locate_by(s);
     if (s->held_back)
@@ -154,6 +156,8 @@ bool watch_is_asking(const struct watch *w, uint64_t now)
 uint64_t watch_deadline(const struct watch *w, bool in_use)
 {
     uint64_t at = watch_asks_at(w, in_use);
+    if (w->quiet)
+        return at;
     if (w->undecided)
         at = earlier(at, patience(w));
     for (unsigned i = 0; i < w->count; i++)
@@ -181,6 +185,7 @@ static void look(struct watch *w, uint64_t now)
         try_another(w, i, now);
     w->looked_at = now;
     w->undecided = true;
+    w->quiet = false;
     for (unsigned i = 0; i < w->count; i++)
         if (!sentinel_is_pending(w->list[i]))
             sentinel_ask(w->list[i], now);
@@ -191,14 +196,15 @@ bool watch_push(struct watch *w, bool in_use, uint64_t now)
     bool failed = false;
     if (watch_asks_at(w, in_use) <= now)
         look(w, now);
-    for (unsigned i = 0; i < w->count; i++)
+    for (unsigned i = 0; !w->quiet && i < w->count; i++)
         failed |= server_push(&w->list[i]->server, now);
     return failed;
 }
 
-void watch_ready(struct source *source, short revents)
+void watch_ready(struct watch *w, struct source *source, short revents)
 {
     list_entry(source, struct sentinel, source)->server.ready |= revents;
+    w->quiet = false;
 }
 
 static bool is_asked(const struct watch *w, unsigned listed, unsigned nth)
@@ -398,8 +404,22 @@ static void decide(struct watch *w, uint64_t now)
         take_nobody(w, now);
 }
 
+/* Is there nothing to be done for any of them before the next look? */
+static bool is_quiet(const struct watch *w)
+{
+    if (w->undecided)
+        return false;
+    for (unsigned i = 0; i < w->count; i++)
+        if (sentinel_is_pending(w->list[i]) ||
+            server_deadline(&w->list[i]->server) != NEVER)
+            return false;
+    return true;
+}
+
 void watch_turn(struct watch *w, uint64_t now)
 {
+    if (w->quiet)
+        return;
     for (unsigned i = 0; i < w->count; i++) {
         struct sentinel *st = w->list[i];
         struct completion c;
@@ -413,6 +433,7 @@ void watch_turn(struct watch *w, uint64_t now)
     if (w->heard || w->undecided)
         decide(w, now);
     w->heard = false;
+    w->quiet = is_quiet(w);
 }
 
 /* ------------------------------------------------------------------- for

@@ -39,7 +39,7 @@ uint64_t watch_asks_at(const struct watch *w, bool in_use);
 
 /* For the turn, as those of a server. */
 uint64_t watch_deadline(const struct watch *w, bool in_use);
-void watch_ready(struct source *source, short revents);
+void watch_ready(struct watch *w, struct source *source, short revents);
 void watch_turn(struct watch *w, uint64_t now);
 /* True: something has failed, so watch_turn() must be called again. */
 bool watch_push(struct watch *w, bool in_use, uint64_t now);

@@ -178,8 +178,8 @@ static bool is_held_back(
            verb_traits[r->exchange.verb->kind].needs_confirmation;
 }
 
-/* The first that may be sent; NULL: there is none. */
-static struct request *take_next(struct server *s, uint64_t now)
+/* Likewise, where some may have to wait. */
+static struct request *take_confirmed(struct server *s, uint64_t now)
 {
     struct list *node = s->waiting.next;
     for (; node != &s->waiting; node = node->next) {
@@ -190,6 +190,14 @@ static struct request *take_next(struct server *s, uint64_t now)
         return r;
     }
     return NULL;
+}
+
+/* The first that may be sent, of those that wait; NULL: there is none. */
+static inline struct request *take_next(struct server *s, uint64_t now)
+{
+    return s->confirmed_at
+               ? take_confirmed(s, now)
+               : list_entry(list_pop(&s->waiting), struct request, node);
 }
 
 void requests_unconfirmed(struct server *s, enum fault fault, uint64_t now)
