@@ -31,7 +31,7 @@ static struct {
     bool hangs;                              /* until it is let go */
     unsigned failures;                       /* so many calls fail */
     unsigned servers; /* that it was called for, by bits */
-    atomic_uint calls, running;
+    atomic_uint calls, running, for_sentinels;
     sem_t entered, leave;
 } supply = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -47,6 +47,7 @@ static inline bool supply_credentials(void *arg, nxl_credentials *c)
     atomic_fetch_add(&supply.running, 1);
     pthread_mutex_lock(&supply.mutex);
     unsigned call = atomic_fetch_add(&supply.calls, 1);
+    atomic_fetch_add(&supply.for_sentinels, c->sentinel);
     supply.servers |= 1U << c->server;
     snprintf(c->user, sizeof(c->user), "%s", supply.user);
     snprintf(c->password, sizeof(c->password), "%s",
@@ -187,6 +188,7 @@ static inline int credentials_clean(void **state)
     source_user("");
     source_hangs(false);
     source_fails(NULL, 0);
+    atomic_store(&supply.for_sentinels, 0);
     source_gives(SECRET "one");
     servers_make_user(SECRET "one");
     return 0;

@@ -234,6 +234,34 @@ static void freeing_waits_for_it(void **state)
     assert_int_equal(atomic_load(&supply.calls), on.servers);
 }
 
+/* Sentinels have a login of their own. Their addresses lead nowhere: it is
+ * called before they are connected to. */
+static void so_it_does_for_sentinels(void **state)
+{
+    enum { SENTINELS = 3 };
+    static const char url[] = "redis+sentinel://127.0.0.1:1,127.0.0.1:2,"
+                              "127.0.0.1:3/svc?sentinel_user=watcher";
+    pthread_t thread;
+    nxl_client_options options = CREDENTIALS_OPTIONS;
+    nxl_client *client;
+    options.guard_restarts = NXL_GUARD_AUTO;
+    options.timeout_ms = TIMEOUT_MS;
+    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    source_hangs(true);
+    assert_int_not_equal(acquire(client, lock, 0), NXL_OK);
+    await_entered(SENTINELS);
+    assert_int_equal(atomic_load(&supply.for_sentinels), SENTINELS);
+    nxl_lock_free(lock);
+    atomic_store(&is_freed, false);
+    assert_int_equal(pthread_create(&thread, NULL, free_it, client), 0);
+    test_pause_ms(50); /* it would be over by then */
+    assert_false(atomic_load(&is_freed));
+    let_go();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&supply.running), 0);
+}
+
 static int in_child(nxl_client *client, nxl_lock *lock)
 {
     unsigned before = atomic_load(&supply.calls);
@@ -333,6 +361,7 @@ static const struct CMUnitTest tests[] = {
     credentials_test(it_takes_longer_than_the_timeout),
     credentials_test(others_go_on_meanwhile),
     credentials_test(freeing_waits_for_it),
+    credentials_test(so_it_does_for_sentinels),
     credentials_test(a_forked_child_does_not_call_it),
     credentials_test(it_may_fork),
     credentials_test(the_url_goes_first),
