@@ -35,6 +35,19 @@ static bool in_doubt(const struct acquire *a)
            (a->doubt && t.servers - clean >= t.quorum);
 }
 
+/* Likewise, whatever undoes a grant that did not count: it may not have been
+ * carried out yet. */
+static bool may_be_own(const struct acquire *a)
+{
+    struct tally t = tally_of(a->terms.ballots, a->terms.servers);
+    unsigned voids = 0;
+    for (unsigned i = 0; i < a->terms.servers; i++)
+        voids += a->terms.ballots[i].is_void;
+    unsigned clean = t.yes + voids + t.no - a->owed;
+    return t.yes + t.unsure + voids >= t.quorum ||
+           t.servers - clean >= t.quorum;
+}
+
 /* A single server that said "busy", or certainly failed, does not have the
  * token, so the token can be used again. */
 static bool token_is_unused(const struct acquire *a)
@@ -115,12 +128,15 @@ static void end_wait(struct acquire *a, enum verdict verdict)
 static void lose(struct acquire *a)
 {
     struct witness w = acquire_witness(a);
+    enum verdict verdict = witness_verdict(&w, a->now);
+    if (verdict == VERDICT_NO && a->undone && may_be_own(a))
+        verdict = VERDICT_UNKNOWN;
     if (a->recorded)
         a->verdict = VERDICT_RECORDED;
     else if (a->expired)
         a->verdict = VERDICT_EXPIRED;
     else
-        end_wait(a, witness_verdict(&w, a->now));
+        end_wait(a, verdict);
 }
 
 static uint64_t retry_delay(struct acquire *a)
@@ -202,7 +218,9 @@ static void lose_round(struct acquire *a)
             b->part = PART_FAULT; /* never sent, so never applied */
         } else if (b->part == PART_YES || b->part == PART_SENT ||
                    b->part == PART_UNSURE) {
-            b->next_part = b->part == PART_YES ? PART_YES : PART_UNSURE;
+            b->next_part = b->part == PART_YES ? PART_YES
+                           : b->is_void        ? PART_FAULT
+                                               : PART_UNSURE;
             b->part = PART_TO_UNDO;
         }
     }
@@ -259,17 +277,17 @@ static void record_acquire_fault(
         a->permanent++;
 }
 
-/* The server has granted it, and that does not count. What deletes the key may
- * be late, so the next round has another token. */
+/* The server has granted it, and that does not count. If the round is lost, it
+ * is undone, which is certain; what deletes the key may be late, so the next
+ * round has another token. If the others grant the lock, the key stays: what
+ * deletes it might come after an extension. */
 static void record_void_grant(
     struct acquire *a, unsigned server, enum fault fault)
 {
-    struct ballot *b = &a->terms.ballots[server];
     record_acquire_fault(a, server, fault, true);
-    b->part = PART_TO_UNDO;
-    b->next_part = PART_FAULT;
+    a->terms.ballots[server].is_void = true;
     a->undone = true;
-    a->token_spoilt = guarded(GUARD_FRESH_TOKEN);
+    a->token_spoilt = guarded(GUARD_VOID_TOKEN);
 }
 
 static void record_busy(

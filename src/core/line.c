@@ -87,7 +87,7 @@ static void join_at(struct line *l, uint64_t at)
 static void give_up_token(struct line *l)
 {
     l->doubt_before = l->doubt;
-    l->doubt = l->doubt || (l->in_flight && l->joins);
+    l->doubt = l->doubt || l->in_flight;
     l->undo_due = l->undo_due || l->in_line;
     l->abandon_due = false;
     l->in_flight = l->send_due = l->in_line = false;

@@ -86,6 +86,7 @@ struct ballot {
     uint8_t tries;
     bool was_unsure;   /* an earlier try may have been applied */
     bool ended;        /* it said whether it has the token */
+    bool is_void;      /* acquire.h: it has granted it, which does not count */
     uint64_t until;    /* EXTEND, ADOPT: deadline by a MINE */
     uint64_t again_at; /* PART_IDLE */
     /* acquire.h: of the servers that said yes. round.h: earliest send, 0: none

@@ -212,6 +212,9 @@ void round_outcome(struct round *r, unsigned server,
     if (traits_of(r)->is_unbroken && kind == OUTCOME_NOT_MINE &&
         !guarded(GUARD_CONTINUITY))
         kind = OUTCOME_MINE;
+    if (kind == OUTCOME_FAULT && outcome->granted &&
+        !guarded(GUARD_OLD_DEADLINE))
+        kind = OUTCOME_MINE;
     bool seen = kind == OUTCOME_SEEN || kind == OUTCOME_RECORDED;
     if (kind == OUTCOME_MINE || (looks && seen))
         record_yes(r, server, outcome);

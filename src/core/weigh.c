@@ -115,7 +115,8 @@ bool weigh_copies(const struct copies_terms *terms, enum verb_kind verb,
     bool wanted = terms->replicas > 0 || terms->synced;
     if (!wanted || !outcome_wrote(outcome) || !verb_traits[verb].needs_copies)
         return true;
-    if (c->known && c->replicas >= terms->replicas &&
+    if (c->known &&
+        (c->replicas >= terms->replicas || !guarded(GUARD_COPIES)) &&
         (c->synced || !terms->synced))
         return true;
     *instead = (struct outcome){

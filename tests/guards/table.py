@@ -45,6 +45,7 @@ INVARIANTS = {
     "I16": "a waiter that is dead is granted the lock",
     "I17": "a waiter asks more often than is documented",
     "I18": "programs outside the line get no turn, or one that is too long",
+    "I19": "a client is told what too few replicas have",
     "O1": "work is done twice, or begun again while nobody knows of it",
     "O2": "work that was begun is found as if it had not been",
     "O3": "work is repeated, and the program is not told so",

@@ -59,7 +59,6 @@ static void complete(const struct world *w, const struct worker *k,
     const struct verb *verb, struct message *m)
 {
     const struct work *work = &k->work;
-    m->held = verb->kind == VERB_BEGIN && verb->held;
     m->once = (struct once_part){
         .retries =
             w->setting.work[k->name] != WORK_HALTS && verb->kind == VERB_BEGIN,
@@ -107,6 +106,7 @@ static void send_verb(
         .gap_ms = verb.gap_ms,
         .followed = verb.has_followers,
     };
+    r->message.held = verb.held;
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
         take_place(k, &verb, &r->message);
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)

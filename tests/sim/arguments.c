@@ -108,6 +108,10 @@ static const char *invariant_words(enum invariant which)
         return "waiters ask no more often than is documented";
     case I18:
         return "programs outside the line get their turn";
+    case I19:
+        return "what is told as held or recorded is on enough replicas";
+    case I20:
+        return "a failover of so many servers loses none of that";
     case O1:
         return "work is not begun again before it is known what came of it";
     case O2:
@@ -185,7 +189,9 @@ static bool take_work(struct arguments *a, const char *value)
     a->options.once = strcmp(value, "once") == 0;
     a->options.crowd = strcmp(value, "crowd") == 0;
     a->options.failover = strcmp(value, "failover") == 0;
-    return a->options.once || a->options.crowd || a->options.failover;
+    a->options.replicas = strcmp(value, "replicas") == 0;
+    return a->options.once || a->options.crowd || a->options.failover ||
+           a->options.replicas;
 }
 
 static bool take_aloud(struct arguments *a, const char *value)
@@ -241,12 +247,13 @@ static const struct option {
         "none, or names like T7 and c1.0#3 with commas between them",
         take_events, NO_LIST, false},
     {"--work", "KIND",
-        "failover: replicas take over. With one server: once:\n"
+        "failover: replicas take over; replicas: and have to have\n"
+        "what clients write (wait_replicas). With one server: once:\n"
         "programs do work that must be done once, and no server\n"
         "forgets, unless --faults says so; crowd: 30 to 300\n"
         "workers wait in line, for one name most of them, and\n"
         "programs outside the line poll",
-        "once, crowd, failover", take_work, NO_LIST, false},
+        "once, crowd, failover, replicas", take_work, NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
 
@@ -421,10 +428,12 @@ void arguments_print(
     static const struct options usual = OPTIONS_INIT;
     fprintf(out, "nxlock-sim --seed %" PRIu64 " --servers %u", options->seed,
         options->servers);
-    if (options->once || options->crowd || options->failover)
+    if (options->once || options->crowd || options->failover ||
+        options->replicas)
         fprintf(out, " --work %s",
             options->once       ? "once"
             : options->failover ? "failover"
+            : options->replicas ? "replicas"
                                 : "crowd");
     if (a->faults)
         fprintf(out, " --faults %s", a->faults);

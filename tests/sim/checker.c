@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim/replication.h"
 #include "sim/world.h"
 
 void checker_broken(
@@ -72,15 +73,18 @@ static uint64_t latest_deadline(
     return ttl > drift ? sent_at + ttl - drift : 0;
 }
 
-void checker_vouched(struct world *w, const struct model_server *s,
+void checker_vouched(struct world *w, struct model_server *s,
     const struct message *m, uint32_t ttl_ms)
 {
     uint64_t *bound = &checker_facts(&w->checker, m->token)->bound[s->index];
-    *bound = later(*bound, latest_deadline(w, m->sent_at, ttl_ms));
+    uint64_t deadline = latest_deadline(w, m->sent_at, ttl_ms);
+    *bound = later(*bound, deadline);
+    if (m->kind != MESSAGE_LOOK)
+        replication_promises(w, s, m->token, deadline);
 }
 
 void checker_set(
-    struct world *w, const struct model_server *s, const struct message *m)
+    struct world *w, struct model_server *s, const struct message *m)
 {
     struct token *t = checker_facts(&w->checker, m->token);
     unsigned bit = 1u << s->index;
@@ -195,7 +199,7 @@ void checker_ended(struct world *w, const struct worker *k)
             checker_busy_ends(w, k);
         if (recorded) /* it need not wait any longer */
             progress_granted(w, k->name);
-        if (result == LIFE_FAULT &&
+        if (result == LIFE_FAULT && !t->is_void &&
             count_bits(t->set) >= quorum_of(w->options.servers))
             checker_broken(w, I8, "c%u.%u: the fault of t%llu was applied",
                 k->process->index, k->index, (unsigned long long)k->token);
@@ -283,6 +287,7 @@ void checker_granted(struct world *w, struct worker *k)
         deadline_left(k->life.lease.promised, w->now));
     check_exclusion(w, k);
     check_deadline(w, k);
+    checker_holds_copies(w, k);
     progress_granted(w, k->name);
     if (k->life.call != CALL_EXTEND)
         w->grants++;
@@ -303,6 +308,7 @@ void checker_renewed(struct world *w, const struct worker *k)
     promised(w, k);
     check_exclusion(w, k);
     check_deadline(w, k);
+    checker_holds_copies(w, k);
 }
 
 void checker_lost(struct world *w, const struct worker *k)
@@ -353,6 +359,8 @@ void checker_begins(struct world *w, const struct worker *k)
 {
     w->checker.of[k->process->index][k->index].promised = 0;
     w->checker.of[k->process->index][k->index].overtaken = false;
+    w->checker.of[k->process->index][k->index].adopted = 0;
+    w->checker.of[k->process->index][k->index].copied = 0;
 }
 
 uint64_t checker_promised(const struct world *w, const struct worker *k)

@@ -52,6 +52,11 @@
  *       in one; of the programs outside the line one that asks often enough to
  *       find it gets the lock; and no gap lasts for more than a second, even if
  *       the server's clock is set back, which puts off no other gap either
+ *   I19 with wait_replicas a caller is told that it holds a lock, or that a
+ *       record says what it wanted, only when so many replicas have that write
+ *       (at a quorum); but for a lease that was adopted, until it is extended
+ *   I20 a failover, to the replica that has most, in which no more servers fail
+ *       than wait_replicas, loses nothing of that
  */
 #ifndef NXLOCK_SIM_CHECKER_H
 #define NXLOCK_SIM_CHECKER_H
@@ -65,8 +70,10 @@
 #include "sim/ledger.h"
 #include "sim/server.h"
 
+struct replica;
 struct stranger;
 struct world;
+struct written;
 
 enum invariant {
     I1 = 1,
@@ -85,6 +92,8 @@ enum invariant {
     I16 = 16,
     I17 = 17,
     I18 = 18,
+    I19 = 19,
+    I20 = 20,
     O1 = 21, /* ledger.h has these */
     O2,
     O3,
@@ -117,6 +126,9 @@ struct token {
     unsigned set, deleted, capped, settled, strayed;
     unsigned answered; /* a request was answered that the key holds it */
     uint64_t bound[MAX_SERVERS]; /* the latest deadline it allows */
+    /* ... and that enough replicas have; and the last write that they do. */
+    uint64_t copied[MAX_SERVERS], copied_offset;
+    bool is_void; /* a grant of it did not count */
     struct attempt attempt;
 };
 
@@ -165,12 +177,14 @@ struct checker {
     struct busy busy[PROCESSES_MAX][WORKERS_MAX];
     struct load load[PROCESSES_MAX][WORKERS_MAX];
     struct gap gap[NAMES_MAX];
+    bool of_former; /* a former primary does what is told now */
     /* Of each worker, until it begins anew. Overtaken: another handle has given
      * the token up, as I1 allows, and what this one believes does not count. */
     struct {
         uint64_t promised; /* the last deadline of its handle; 0: none */
         bool overtaken;
-        bool relied; /* it held the lock when its release began */
+        uint64_t adopted, copied; /* its deadline by that; and by copies */
+        bool relied;              /* it held the lock when its release began */
     } of[PROCESSES_MAX][WORKERS_MAX];
 };
 
@@ -191,9 +205,9 @@ void checker_end(struct world *w);
  */
 
 void checker_set(
-    struct world *w, const struct model_server *s, const struct message *m);
+    struct world *w, struct model_server *s, const struct message *m);
 /* It said that the token stands, for ttl_ms still. */
-void checker_vouched(struct world *w, const struct model_server *s,
+void checker_vouched(struct world *w, struct model_server *s,
     const struct message *m, uint32_t ttl_ms);
 void checker_deleted(struct world *w, const struct model_server *s,
     const struct message *m, uint64_t stood);
@@ -274,6 +288,24 @@ void checker_outside(struct world *w, unsigned name);
 void checker_line_forgets(struct world *w);
 void checker_clock_set_back(struct world *w);
 void checker_stranger_holds(struct world *w, const struct stranger *g);
+
+/* ---------------------------------- copies at replicas: checker_copies.c */
+
+/* As many replicas have this as are wanted. */
+void checker_copied(struct world *w, const struct model_server *s,
+    const struct written *written);
+/* What was carried out for the token does not count. */
+void checker_void(struct world *w, uint64_t token);
+/* The caller is told that it holds the lock, or of its record. */
+void checker_holds_copies(struct world *w, const struct worker *k);
+void checker_recorded(struct world *w, const struct worker *k);
+/* This replica takes over, and so few servers have failed that nothing may be
+ * lost; what is lost of it does not count any more. */
+void checker_failover(
+    struct world *w, struct model_server *s, const struct replica *r);
+void checker_forgets_copies(struct world *w); /* a server lost its data */
+void checker_lost_writes(
+    struct world *w, struct model_server *s, const struct replica *r);
 
 /* ------------------------------------------------------------ now and then */
 

@@ -56,13 +56,17 @@ struct request {
         REQUEST_IDLE, /* never used, or answered */
         REQUEST_WAITING,
         REQUEST_SENT,
+        REQUEST_HELD, /* answered, but for the WAIT behind it */
         REQUEST_FAILED
     } state;
     struct message message;
-    uint64_t sent_at;  /* 0: not a byte has left */
-    uint64_t given_up; /* the link's, before the first token of its call */
+    struct message reply; /* HELD */
+    struct copies early;  /* what a WAIT has said that was not behind it */
+    uint64_t sent_at;     /* 0: not a byte has left */
+    uint64_t given_up;    /* the link's, before the first token of its call */
     enum fault fault;
     bool unsure;
+    bool granted; /* FAILED, but it was carried out */
     enum life_track track;
 };
 
@@ -80,6 +84,7 @@ struct slot {
         SLOT_HELLO,
         SLOT_ALIVE,
         SLOT_MARK,
+        SLOT_WAIT,
         SLOT_REQUEST,
         SLOT_CANCELLED,
         SLOT_KILL,
@@ -112,6 +117,12 @@ struct link {
     uint64_t known;
     unsigned replicas;
     bool elsewhere;
+    /* As struct replicas in net/replicas.h. */
+    bool wait_due;
+    unsigned waits;
+    uint32_t shortest_ms;
+    uint64_t shortest_until;
+    struct list held, ready;
     struct list waiting, cleaners, slots;
     unsigned dropped;  /* slots nobody listens to */
     uint64_t given_up; /* cleanups that proved nothing before they expired */

@@ -36,6 +36,7 @@ enum sim_guard {
     SIM_GUARD_FORGET,        /* only the record that was seen is forgotten */
     SIM_GUARD_UNBEGIN_OWN,   /* only the token's own begin is taken back */
     SIM_GUARD_MARKER,        /* the marker key is about one history of data */
+    SIM_GUARD_OWN_WAIT,      /* WAIT counts behind the command that wrote */
     SIM_GUARD_UNBEGIN_PROOF, /* the record proves that a begin has come */
     SIM_GUARDS
 };

@@ -201,6 +201,7 @@ static struct life_terms terms_of(const struct world *w, const struct worker *k)
         .retry_first_ns = RETRY_FIRST,
         .retry_max_ns = RETRY_MAX,
         .fenced = s->fences,
+        .needs_copies = s->wait_replicas > 0,
     };
 }
 

@@ -21,19 +21,11 @@ static struct ledger *page_of(struct world *w, unsigned name)
 
 void ledger_over(struct world *w, unsigned name)
 {
+    if (w->checker.of_former)
+        return;
     struct ledger *l = page_of(w, name);
     *l = (struct ledger){.page = l->page + 1};
     note(w, "the record of n%llu is gone", NULL, name);
-}
-
-/* Another attempt of this page that nobody has excused; 0: none. */
-static uint64_t open_beside(
-    const struct world *w, unsigned name, uint64_t token)
-{
-    uint64_t other = w->checker.ledger[name].last;
-    while (other && (other == token || attempt_of(w, other)->excused))
-        other = attempt_of(w, other)->previous;
-    return other;
 }
 
 /* The attempt is on this page from now on. */
@@ -49,12 +41,44 @@ static void enter(struct world *w, unsigned name, uint64_t token)
     l->last = token;
 }
 
+void ledger_rewound(struct world *w, unsigned name, const struct work_record *r)
+{
+    struct ledger *l = page_of(w, name);
+    bool done = r->state == ONCE_DONE;
+    *l = (struct ledger){.page = l->page + 1,
+        .late = r->state == ONCE_NONE ? 0 : r->late,
+        .done = done ? r->token : 0,
+        .result = done ? r->result : 0};
+    note(w, "the record of n%llu may be older", NULL, name);
+    if (r->state == ONCE_NONE)
+        return;
+    struct attempt *a = attempt_of(w, r->token);
+    a->put_back = true; /* that it was taken back may be lost */
+    a->fingerprint = r->fingerprint;
+    if (!record_is_open(r))
+        return;
+    enter(w, name, r->token);
+    a->excused = false;
+}
+
+/* Another attempt of this page that nobody has excused; 0: none. */
+static uint64_t open_beside(
+    const struct world *w, unsigned name, uint64_t token)
+{
+    uint64_t other = w->checker.ledger[name].last;
+    while (other && (other == token || attempt_of(w, other)->excused))
+        other = attempt_of(w, other)->previous;
+    return other;
+}
+
 /* ------------------------------------------------ what the servers have done
  */
 
 void ledger_began(
     struct world *w, const struct message *m, const struct work_record *r)
 {
+    if (w->checker.of_former)
+        return;
     struct ledger *l = page_of(w, m->name);
     struct attempt *a = attempt_of(w, m->token);
     uint64_t open = open_beside(w, m->name, m->token);
@@ -86,6 +110,8 @@ void ledger_began(
 void ledger_found(struct world *w, const struct message *m,
     enum once_found found, const struct work_record *r)
 {
+    if (w->checker.of_former)
+        return;
     struct ledger *l = page_of(w, m->name);
     uint64_t open = open_beside(w, m->name, 0);
     unsigned long long token = m->token, name = m->name;
@@ -138,6 +164,8 @@ static void told_clear(struct world *w, const struct message *m)
 void ledger_told(struct world *w, const struct message *m, bool accepted,
     const struct work_record *r)
 {
+    if (w->checker.of_former)
+        return;
     switch (m->once.verdict) {
     case ONCE_DONE:
         told_done(w, m, accepted, r);
@@ -168,12 +196,18 @@ void ledger_told(struct world *w, const struct message *m, bool accepted,
  * attempt's. Then it stays in doubt, which all who ask are told. */
 void ledger_put_back(struct world *w, uint64_t token)
 {
+    if (w->checker.of_former)
+        return;
     attempt_of(w, token)->put_back = true;
 }
 
 void ledger_unbegun(struct world *w, const struct message *m)
 {
     struct attempt *a = attempt_of(w, m->token);
+    if (w->checker.of_former) { /* its successor is in doubt about it */
+        a->put_back = true;
+        return;
+    }
     if (a->handed)
         checker_broken(w, O1,
             "t%llu is taken back, though its caller was told of it",

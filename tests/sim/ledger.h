@@ -44,8 +44,14 @@ struct ledger {
     uint64_t done;   /* the token that said so first; 0: none */
     unsigned late;   /* how many have said done and were refused */
     uint64_t result; /* ... */
+    /* The last write that somebody was told of, in this epoch of the server. */
+    uint64_t told, told_epoch;
 };
 
+/* A failover has brought back the record r, perhaps an older one: another page
+ * begins with that. */
+void ledger_rewound(
+    struct world *w, unsigned name, const struct work_record *r);
 /* The record is gone: forgotten, or not kept any longer. */
 void ledger_over(struct world *w, unsigned name);
 

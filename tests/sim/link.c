@@ -18,6 +18,9 @@
 #define DROPPED_PATIENCE (500 * MS)
 #define RECONNECT_FIRST (10 * MS)
 #define RECONNECT_MAX (500 * MS)
+#define WAITS_PER_TTL 20 /* see net/replicas.c */
+#define WAIT_MIN_MS 50
+#define WAIT_MAX_MS 500
 
 static struct model_server *server_of(struct world *w, const struct link *l)
 {
@@ -38,6 +41,8 @@ void link_start(struct world *w, struct process *p, unsigned server)
     struct link *l = &p->link[server];
     *l = (struct link){.process = p, .server = server};
     list_init(&l->waiting);
+    list_init(&l->held);
+    list_init(&l->ready);
     list_init(&l->cleaners);
     list_init(&l->slots);
     backoff_init(&l->reconnect, RECONNECT_FIRST,
@@ -76,6 +81,7 @@ void request_fail(struct request *r, enum fault fault, bool unsure)
     r->state = REQUEST_FAILED;
     r->fault = fault;
     r->unsure = unsure;
+    r->granted = false;
     list_append(&r->worker->process->failed, &r->node);
 }
 
@@ -173,6 +179,7 @@ bool request_abandon(struct world *w, struct request *r, bool undo)
     if (r->state == REQUEST_SENT)
         return cancel_sent(w, l, r, undo);
     bool waits = r->state == REQUEST_WAITING;
+    r->unsure = r->unsure || r->state == REQUEST_HELD; /* it was applied */
     if (r->state != REQUEST_IDLE)
         list_remove(&r->node);
     r->state = REQUEST_IDLE;
@@ -208,6 +215,20 @@ static void cut_slot(struct world *w, struct link *l, struct slot *slot)
     }
 }
 
+/* Whether replicas have it is not known. refused: nor will it be. */
+static void fail_held(
+    struct world *w, struct link *l, enum fault fault, bool refused)
+{
+    struct list *node;
+    while ((node = list_pop(&l->held))) {
+        struct request *r = list_entry(node, struct request, node);
+        request_fail(r, fault, true);
+        r->granted = refused;
+        if (refused)
+            checker_void(w, r->message.token);
+    }
+}
+
 static void fail_waiting(struct link *l, enum fault fault)
 {
     struct list *node;
@@ -232,8 +253,11 @@ void link_lost(struct world *w, struct link *l, uint64_t linger)
         cut_slot(w, l, slot);
         free(slot);
     }
+    fail_held(w, l, FAULT_UNREACHABLE, false);
     conn_leave(w, l->conn, linger);
     l->conn = NULL;
+    l->wait_due = false;
+    l->waits = 0;
     l->dropped = 0;
     l->state = LINK_DOWN;
     l->not_before = w->now;
@@ -316,7 +340,35 @@ static void shaken(struct world *w, struct link *l, const struct message *m)
     judge(w, l, m);
 }
 
-static void answered(
+static bool too_late(const struct world *w, const struct message *m)
+{
+    return m->kind != MESSAGE_TELL && limit_passed(m->not_after, w->now);
+}
+
+static bool needs_copies(const struct world *w, const struct request *r)
+{
+    return w->setting.wait_replicas > 0 &&
+           verb_traits[verbs[r->message.kind]].needs_copies;
+}
+
+/* Does what it says count? False: *other does. */
+static bool counts(struct world *w, struct link *l, const struct request *r,
+    const struct outcome *outcome, struct outcome *other)
+{
+    const struct copies_terms terms = {.replicas = w->setting.wait_replicas};
+    enum verb_kind verb = verbs[r->message.kind];
+    if (!weigh_copies(&terms, verb, outcome, other)) {
+        checker_void(w, r->message.token);
+        return false;
+    }
+    bool does = weigh_outcome(
+        &l->eligibility, verb, outcome, l->alive_at, w->now, other);
+    if (!does && eligibility_recheck(&l->eligibility, w->now))
+        l->elsewhere = true;
+    return does;
+}
+
+static void complete(
     struct world *w, struct link *l, struct request *r, const struct message *m)
 {
     struct outcome outcome = m->outcome, other;
@@ -328,6 +380,8 @@ static void answered(
     r->message.stood = m->stood;
     r->message.stood_until = m->stood_until;
     r->message.gap = m->gap;
+    r->message.wrote = m->wrote;
+    r->message.epoch = m->epoch;
     r->message.once.record = m->once.record;
     r->message.once.before = m->once.before;
     if (r->message.kind == MESSAGE_RELEASE ||
@@ -336,12 +390,87 @@ static void answered(
         cleaner_release_answered(w, l, &r->message, &outcome);
     if (outcome.kind == OUTCOME_FAULT && fault_is_elsewhere(outcome.fault))
         l->elsewhere = true;
-    bool counts = weigh_outcome(&l->eligibility, verbs[r->message.kind],
-        &outcome, l->alive_at, w->now, &other);
+    bool does = counts(w, l, r, &outcome, &other);
     other.connection = l->number;
-    if (!counts && eligibility_recheck(&l->eligibility, w->now))
-        l->elsewhere = true;
-    handle_outcome(w, r, counts ? &outcome : &other);
+    handle_outcome(w, r, does ? &outcome : &other);
+}
+
+static void take_slot(
+    struct world *w, struct link *l, struct request *r, bool first)
+{
+    if (first)
+        r->sent_at = r->message.sent_at = w->now;
+    link_push_slot(l,
+        (struct slot){.kind = SLOT_REQUEST, .request = r, .sent_at = w->now});
+    conn_send(w, l->conn, &r->message);
+    l->wait_due = l->wait_due || needs_copies(w, r);
+    uint32_t ttl_ms = r->message.ttl_ms;
+    if (ttl_ms == 0 || (ttl_ms > l->shortest_ms && w->now < l->shortest_until))
+        return;
+    l->shortest_ms = ttl_ms;
+    l->shortest_until = w->now + ms_to_ns(ttl_ms);
+}
+
+/* The script is sent itself. A WAIT of its own follows: what the one behind its
+ * name says is about other writes. */
+static void say_again(struct world *w, struct link *l, struct request *r)
+{
+    r->message.evals = true;
+    if (too_late(w, &r->message)) {
+        request_fail(r, FAULT_TIMEOUT, false);
+        return;
+    }
+    r->early = (struct copies){.known = false};
+    take_slot(w, l, r, false);
+}
+
+static void answered(
+    struct world *w, struct link *l, struct request *r, const struct message *m)
+{
+    if (m->no_script) {
+        say_again(w, l, r);
+        return;
+    }
+    bool holds = needs_copies(w, r) && outcome_wrote(&m->outcome);
+    if (!holds) {
+        complete(w, l, r, m);
+        return;
+    }
+    r->reply = *m;
+    r->reply.outcome.copies = r->early;
+    if (r->early.known && !guarded_here(SIM_GUARD_OWN_WAIT)) {
+        complete(w, l, r, &r->reply);
+        return;
+    }
+    r->state = REQUEST_HELD;
+    list_append(&l->held, &r->node);
+}
+
+static void wait_answered(
+    struct world *w, struct link *l, const struct message *m)
+{
+    struct list *node;
+    l->waits--;
+    if (m->outcome.kind == OUTCOME_FAULT) {
+        l->elsewhere = l->elsewhere || fault_is_elsewhere(m->outcome.fault);
+        fail_held(
+            w, l, m->outcome.fault, !fault_is_elsewhere(m->outcome.fault));
+        return;
+    }
+    for (node = l->slots.next; node != &l->slots; node = node->next) {
+        struct slot *slot = list_entry(node, struct slot, node);
+        if (slot->kind == SLOT_REQUEST && slot->request->message.evals)
+            slot->request->early = m->outcome.copies;
+    }
+    while ((node = list_pop(&l->held))) {
+        struct request *r = list_entry(node, struct request, node);
+        r->reply.outcome.copies = m->outcome.copies;
+        list_append(&l->ready, &r->node);
+    }
+    while ((node = list_pop(&l->ready))) {
+        struct request *r = list_entry(node, struct request, node);
+        complete(w, l, r, &r->reply);
+    }
 }
 
 void link_heard(struct world *w, struct link *l, const struct message *m)
@@ -360,6 +489,9 @@ void link_heard(struct world *w, struct link *l, const struct message *m)
         alive(l, m);
         break;
     case SLOT_MARK:
+        break;
+    case SLOT_WAIT:
+        wait_answered(w, l, m);
         break;
     case SLOT_REQUEST:
         answered(w, l, was.request, m);
@@ -387,11 +519,6 @@ static bool hangs(const struct world *w, const struct link *l)
            oldest->sent_at + earlier(DROPPED_PATIENCE, w->setting.timeout_ns);
 }
 
-static bool too_late(const struct world *w, const struct message *m)
-{
-    return m->kind != MESSAGE_TELL && limit_passed(m->not_after, w->now);
-}
-
 static void send_request(struct world *w, struct link *l, struct request *r)
 {
     struct outcome refusal;
@@ -407,11 +534,9 @@ static void send_request(struct world *w, struct link *l, struct request *r)
         return;
     }
     r->state = REQUEST_SENT;
-    r->sent_at = r->message.sent_at = w->now;
     r->message.once.keeps_key = limit_passed(r->message.not_after, w->now);
-    link_push_slot(l,
-        (struct slot){.kind = SLOT_REQUEST, .request = r, .sent_at = w->now});
-    conn_send(w, l->conn, &r->message);
+    r->early = (struct copies){.known = false};
+    take_slot(w, l, r, true);
 }
 
 static void dialled(struct world *w, struct link *l)
@@ -456,6 +581,34 @@ static void ask_alive(struct world *w, struct link *l)
         &(struct message){.kind = MESSAGE_ALIVE, .known = l->known});
 }
 
+static void send_waiting(struct world *w, struct link *l)
+{
+    struct list *node;
+    if (l->waits > 0 || list_empty(&l->waiting))
+        return;
+    if (w->setting.failover) {
+        ask_alive(w, l);
+        if (!lineage_is_current(l->alive_at, w->now))
+            return;
+    }
+    while ((node = list_pop(&l->waiting)))
+        send_request(w, l, list_entry(node, struct request, node));
+}
+
+static void ask_copies(struct world *w, struct link *l)
+{
+    uint64_t ms = later(l->shortest_ms / WAITS_PER_TTL, WAIT_MIN_MS);
+    ms = earlier(ms, WAIT_MAX_MS);
+    ms = earlier(ms, w->setting.timeout_ns / MS / 3);
+    l->wait_due = false;
+    l->waits++;
+    link_push_slot(l, (struct slot){.kind = SLOT_WAIT, .sent_at = w->now});
+    conn_send(w, l->conn,
+        &(struct message){.kind = MESSAGE_WAIT,
+            .number = w->setting.wait_replicas,
+            .ttl_ms = (uint32_t)ms});
+}
+
 static void send_due(struct world *w, struct link *l)
 {
     struct list *node = l->cleaners.next, *next;
@@ -467,13 +620,9 @@ static void send_due(struct world *w, struct link *l)
     }
     if (l->elsewhere)
         return;
-    if (w->setting.failover && !list_empty(&l->waiting)) {
-        ask_alive(w, l);
-        if (!lineage_is_current(l->alive_at, w->now))
-            return;
-    }
-    while ((node = list_pop(&l->waiting)))
-        send_request(w, l, list_entry(node, struct request, node));
+    send_waiting(w, l);
+    if (l->wait_due)
+        ask_copies(w, l);
 }
 
 void link_step(struct world *w, struct link *l)

@@ -11,6 +11,7 @@
 
 #include "sim/client.h"
 #include "sim/promotion.h"
+#include "sim/replication.h"
 #include "sim/server.h"
 #include "sim/world.h"
 
@@ -38,6 +39,7 @@ const char *message_name(enum message_kind kind)
         [MESSAGE_UNBEGIN] = "take back",
         [MESSAGE_ALIVE] = "is it alive?",
         [MESSAGE_MARK] = "mark",
+        [MESSAGE_WAIT] = "wait",
     };
     return names[kind];
 }
@@ -127,6 +129,18 @@ static void comes_twice(
     }
 }
 
+/* A WAIT has to wait, and all behind it. */
+static bool is_blocked(struct world *w, struct conn *c)
+{
+    const struct message *m =
+        list_entry(c->up.messages.next, struct message, node);
+    uint64_t until;
+    if (m->kind != MESSAGE_WAIT || !replication_must_wait(w, c, m, &until))
+        return false;
+    alarm_set(w, &c->up.alarm, until);
+    return true;
+}
+
 /* A command reaches the server. */
 static void up_rings(struct world *w, struct alarm *alarm)
 {
@@ -141,9 +155,16 @@ static void up_rings(struct world *w, struct alarm *alarm)
         alarm_set(w, alarm, c->process->paused_until);
         return;
     }
+    if (is_blocked(w, c))
+        return;
     struct message *m = pipe_pop(w, &c->up);
     const struct message sent = *m;
     server_apply(w, s, m);
+    if (m->kind == MESSAGE_WAIT)
+        m->outcome.copies = (struct copies){
+            .known = true, .replicas = (uint16_t)replication_copies(w, c)};
+    if (m->wrote)
+        c->wrote = m->wrote;
     comes_twice(w, c, &sent, m->outcome.kind == OUTCOME_GRANTED);
     if (m->kind == MESSAGE_HELLO)
         m->number = c->id;

@@ -41,6 +41,7 @@ enum message_kind {
     MESSAGE_UNBEGIN,
     MESSAGE_ALIVE, /* INFO, after a silence */
     MESSAGE_MARK,  /* the marker key is set */
+    MESSAGE_WAIT,  /* for number replicas, and ttl_ms */
     MESSAGE_GRANT, /* from the server: the name was handed over to the token */
     MESSAGE_HINT   /* ... : it was not, and the token is the first in line */
 };
@@ -85,6 +86,10 @@ struct message {
     uint64_t replid, replid2;
     int64_t primary_s, clock_ns;
     unsigned replicas; /* that it takes for connected */
+    /* EVAL, not EVALSHA. The reply: the script is not known; and the offset of
+     * what it has written, in which epoch (0: nothing). */
+    bool evals, no_script;
+    uint64_t wrote, epoch;
 };
 
 struct pipe {
@@ -105,6 +110,8 @@ struct conn {
     bool holds, held;    /* held: it has just happened */
     uint64_t id, run_id; /* CLIENT ID, and whose */
     struct pipe up, down;
+    uint64_t wrote;         /* the offset of the last write over it */
+    uint64_t waits_until;   /* WAIT blocks it; 0: none does */
     uint64_t held_up_until; /* what comes down stays on its way */
     struct alarm breaks;    /* the client is told that it is lost */
     struct alarm gone;      /* the server finds out that the client is gone */

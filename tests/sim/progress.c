@@ -6,6 +6,7 @@
  */
 #include "sim/progress.h"
 
+#include "sim/replication.h"
 #include "sim/world.h"
 
 #define LOOK_EVERY (10 * MS)
@@ -30,6 +31,8 @@ static uint64_t bound_of(const struct world *w, unsigned name)
     uint64_t turn = delay + 4 * s->travel_ns;
     if (s->failover) /* a sign of life may come first */
         turn += 2 * s->travel_ns;
+    if (s->wait_replicas > 0) /* and WAITs, one behind the other */
+        turn += 1000 * MS;
     if (w->options.servers == 1) /* a clock that is set back makes gaps */
         return 2 * turn + (s->far_back ? GAP_MOST_MS * MS : 0);
     turn += w->progress.budget_ns[name];
@@ -61,6 +64,10 @@ static uint64_t reached_since(
     uint64_t since = later(l->up_since, l->eligibility.votes_at);
     since = later(since, w->progress.hung_until[server]);
     since = later(since, s->refusing_until);
+    if (w->setting.wait_replicas > 0 && s->replication->enough_since == 0)
+        return NEVER;
+    if (w->setting.wait_replicas > 0)
+        since = later(since, s->replication->enough_since);
     if (s->slow_until != 0) /* what was sent last comes last */
         since = later(since, s->slow_until + w->setting.slow_ns);
     return since > w->now ? NEVER : since;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "sim/client.h"
+#include "sim/replication.h"
 #include "sim/server.h"
 #include "sim/world.h"
 
@@ -42,6 +43,15 @@ static void begin_history(
 
 static void take_over(struct world *w, struct alarm *alarm);
 
+/* A replica's data take the place of the primary's, if there is one. */
+static void lose_writes(struct world *w, struct model_server *s)
+{
+    if (!s->replication)
+        server_rewind(w, s);
+    else if (replication_can_elect(w, s))
+        replication_elect(w, s);
+}
+
 void promotion_start(struct world *w, struct model_server *s)
 {
     begin_history(w, s, new_id(w), chance(w, 20) ? new_id(w) : 0);
@@ -68,13 +78,6 @@ static void demoted(struct world *w, struct alarm *alarm)
     server_drop_conns(w, list_entry(alarm, struct model_server, takes_over));
 }
 
-static unsigned connected(const struct world *w, const struct model_server *s)
-{
-    unsigned count =
-        s->replicas_since && w->now >= s->replicas_since ? s->replicas : 0;
-    return s->woken_at && w->now > s->woken_at && count > 0 ? count - 1 : count;
-}
-
 /* Nothing protects a client that cannot see that a replica has left: it has not
  * asked since that replica came, or connects to a process that stands still. */
 static void drop_unaware_conns(struct world *w, struct model_server *s)
@@ -83,8 +86,9 @@ static void drop_unaware_conns(struct world *w, struct model_server *s)
     for (; node != &s->conns; node = next) {
         next = node->next;
         struct conn *c = list_entry(node, struct conn, node);
-        bool aware = !c->link || (c->link->state == LINK_UP &&
-                                     c->link->replicas == connected(w, s));
+        bool aware =
+            !c->link || (c->link->state == LINK_UP &&
+                            c->link->replicas == replication_connected(w, s));
         if (!aware)
             conn_drop(w, c, false);
     }
@@ -94,7 +98,7 @@ static void wake_at(struct world *w, struct model_server *former, uint64_t at)
 {
     uint64_t told_at = at + 1;
     former->woken_at = 0;
-    if (connected(w, former) > 0 && at > former->replaced_at) {
+    if (replication_connected(w, former) > 0 && at > former->replaced_at) {
         former->woken_at = at;
         told_at += roll(w, TOLD_LATE);
     }
@@ -131,6 +135,7 @@ static void leave_behind(
     drop_unaware_conns(w, s);
     *former = *s;
     former->former = true;
+    replication_leave(s, former);
     former->replaced_at = promoted_at;
     list_init(&former->conns);
     list_init(&former->others);
@@ -172,6 +177,7 @@ static void another_process(struct world *w, struct model_server *s)
         s->earlier_run_id && chance(w, 50) ? s->earlier_run_id : new_id(w);
     s->earlier_run_id = was;
     s->next_client += 1 + roll(w, 1000000);
+    s->scripts = 0;
     s->stopped_until = s->slow_until = s->refusing_until = 0;
 }
 
@@ -225,10 +231,11 @@ static void take_over(struct world *w, struct alarm *alarm)
     }
     if (s->returns) {
         drop_busy_conns(w, s);
-        server_rewind(w, s);
+        lose_writes(w, s);
         begin_history(w, s, new_id(w), s->replid);
     } else {
         server_drop_conns(w, s);
+        replication_cut(w, s, false);
         if (s->hands_over)
             another_clock(w, s, AHEAD);
         another_process(w, s);
@@ -245,6 +252,7 @@ static void returns(struct world *w, struct model_server *s)
 {
     begin_history(w, s, new_id(w), 0);
     s->replica = s->returns = true;
+    replication_goes_on(w, s);
     alarm_set(w, &s->takes_over,
         w->now + ms_to_ns(LINEAGE_SLACK_MS) + roll(w, 1500 * MS));
 }
@@ -257,9 +265,11 @@ bool promotion_lossy(struct world *w, struct model_server *s)
         returns(w, s);
         return true;
     }
+    if (!replication_can_elect(w, s))
+        return false;
     if (chance(w, 40)) {
         server_drop_conns(w, s);
-        server_rewind(w, s);
+        lose_writes(w, s);
         promote_lossy(w, s);
         return true;
     }
@@ -267,7 +277,7 @@ bool promotion_lossy(struct world *w, struct model_server *s)
     uint64_t promoted_at =
         w->now + 2 * ms_to_ns(LINEAGE_SLACK_MS) + roll(w, 1000 * MS);
     leave_behind(w, s, promoted_at);
-    server_rewind(w, s);
+    lose_writes(w, s);
     s->lost = s->down = true;
     alarm_set(w, &s->takes_over, promoted_at);
     return true;
@@ -275,10 +285,11 @@ bool promotion_lossy(struct world *w, struct model_server *s)
 
 bool promotion_hand_over(struct world *w, struct model_server *s)
 {
-    if (s->replica)
+    if (s->replica || !replication_complete(s))
         return false;
     begin_history(w, s, new_id(w), s->replid);
     s->replica = s->hands_over = true;
+    replication_goes_on(w, s);
     alarm_set(w, &s->takes_over, w->now + 1 + roll(w, 1500 * MS));
     return true;
 }
@@ -286,7 +297,7 @@ bool promotion_hand_over(struct world *w, struct model_server *s)
 bool promotion_free_backlog(struct world *w, struct model_server *s)
 {
     uint64_t longest = 2 * ms_to_ns(w->setting.max_ttl_ms) + 2000 * MS;
-    if (s->replica || w->now < s->primary_since + longest)
+    if (s->replica || s->replication || w->now < s->primary_since + longest)
         return false;
     s->replid = new_id(w);
     s->replid2 = 0;
@@ -318,7 +329,7 @@ void promotion_tell(struct world *w, struct model_server *s, struct message *m)
     m->replid = s->replid;
     m->replid2 = s->replid2;
     m->clock_ns = server_clock_us(w, s) * 1000;
-    m->replicas = s->replica ? 0 : connected(w, s);
+    m->replicas = s->replica ? 0 : replication_connected(w, s);
     m->primary_s = 0;
     if (s->replica || !s->replid2 || s->replid == m->known)
         return;

@@ -13,6 +13,7 @@
 #include "model/guard.h"
 #include "sim/network.h"
 #include "sim/promotion.h"
+#include "sim/replication.h"
 #include "sim/world.h"
 
 #define DAY_MS (INT64_C(86400000))
@@ -70,12 +71,13 @@ void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns)
 static void new_process(struct world *w, struct model_server *s)
 {
     s->run_id = 1 + roll(w, UINT64_MAX - 1);
+    s->scripts = 0;
     s->started_ms = server_clock_ms(w, s);
     s->next_client = 1;
 }
 
 /* A line has room for many, and few wait in most. */
-static void copy_data(struct data *to, const struct data *from)
+void server_copy_data(struct data *to, const struct data *from)
 {
     memcpy(to->key, from->key, sizeof(to->key));
     memcpy(to->fence, from->fence, sizeof(to->fence));
@@ -90,12 +92,12 @@ static void copy_data(struct data *to, const struct data *from)
 
 void server_save(struct model_server *s)
 {
-    copy_data(&s->saved, &s->data);
+    server_copy_data(&s->saved, &s->data);
 }
 
 void server_rewind(struct world *w, struct model_server *s)
 {
-    copy_data(&s->data, &s->saved);
+    server_copy_data(&s->data, &s->saved);
     checker_rewound(w, s);
     s->forgot_at = w->now;
     checker_line_forgets(w);
@@ -108,12 +110,13 @@ static void up_again(struct world *w, struct alarm *alarm)
     if (s->restart == RESTART_EMPTY)
         s->data = (struct data){0};
     else if (s->restart == RESTART_REWOUND)
-        copy_data(&s->data, &s->saved);
+        server_copy_data(&s->data, &s->saved);
     new_process(w, s);
     if (w->setting.failover)
         promotion_restarted(w, s, s->restart != RESTART_EMPTY);
     if (s->restart == RESTART_REWOUND)
         checker_rewound(w, s);
+    replication_cut(w, s, s->restart != RESTART_KEEPING);
     if (s->restart != RESTART_KEEPING) {
         s->forgot_at = w->now;
         checker_line_forgets(w);
@@ -136,6 +139,7 @@ void server_start(struct world *w, struct model_server *s, unsigned index)
     s->started_ms -= DAY_MS;
     if (w->setting.failover)
         promotion_start(w, s);
+    replication_start(w, s);
 }
 
 void server_end(struct world *w, struct model_server *s)
@@ -143,6 +147,7 @@ void server_end(struct world *w, struct model_server *s)
     while (!list_empty(&s->conns))
         conn_free(w, list_entry(s->conns.next, struct conn, node));
     alarm_end(w, &s->up_again);
+    replication_end(w, s);
     if (w->setting.failover && !s->former)
         promotion_end(w, s);
 }
@@ -160,6 +165,7 @@ void server_crash(
     struct world *w, struct model_server *s, enum restart how, uint64_t away)
 {
     server_drop_conns(w, s);
+    replication_cut(w, s, false);
     s->down = true;
     s->restart = how;
     s->stopped_until = 0;
@@ -424,7 +430,51 @@ static bool refuses(const struct world *w, const struct model_server *s,
                m->kind == MESSAGE_UNBEGIN);
 }
 
-void server_apply(struct world *w, struct model_server *s, struct message *m)
+static void wait_here(const struct model_server *s, struct message *m)
+{
+    m->outcome.kind = OUTCOME_MINE;
+    if (s->replica) { /* UNBLOCKED */
+        m->outcome.kind = OUTCOME_FAULT;
+        m->outcome.fault = FAULT_NOT_PRIMARY;
+    }
+}
+
+/* EVALSHA of a script that it does not know. */
+static bool knows_script(
+    const struct world *w, struct model_server *s, const struct message *m)
+{
+    bool scripted = m->kind == MESSAGE_EXTEND || m->kind == MESSAGE_RAISE ||
+                    m->kind == MESSAGE_BEGIN || m->kind == MESSAGE_TELL;
+    if (!w->setting.replicated || !scripted)
+        return true;
+    if (m->evals)
+        s->scripts |= 1u << m->kind;
+    return s->scripts & 1u << m->kind;
+}
+
+static bool has_written(const struct message *m)
+{
+    switch (m->kind) {
+    case MESSAGE_LOOK:
+    case MESSAGE_INSPECT:
+    case MESSAGE_LOOK_ONCE:
+    case MESSAGE_SUBSCRIBE:
+        return false;
+    case MESSAGE_JOIN:
+    case MESSAGE_STAY:
+    case MESSAGE_UNBEGIN:
+        return true;
+    case MESSAGE_BEGIN: /* it may give a lock back */
+        return m->outcome.kind != OUTCOME_BUSY;
+    case MESSAGE_TELL: /* a late one is counted */
+        return m->outcome.kind == OUTCOME_MINE || m->once.verdict == ONCE_DONE;
+    default:
+        return outcome_wrote(&m->outcome);
+    }
+}
+
+static void carry_out(
+    struct world *w, struct model_server *s, struct message *m)
 {
     static void (*const commands[])(
         struct world *, struct model_server *, struct message *) = {
@@ -444,8 +494,18 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
         [MESSAGE_FORGET] = record_forget,
         [MESSAGE_UNBEGIN] = record_unbegin,
     };
+    commands[m->kind](w, s, m);
+    note_answer(w, s, m);
+    if (w->setting.replicated && has_written(m))
+        replication_wrote(w, s, m);
+}
+
+void server_apply(struct world *w, struct model_server *s, struct message *m)
+{
     m->outcome =
         (struct outcome){.left_ms = LEFT_UNKNOWN, .sent_at = m->sent_at};
+    m->wrote = 0;
+    w->checker.of_former = s->former;
     if (m->kind == MESSAGE_HELLO) {
         m->run_id = s->run_id;
         m->uptime_s = server_uptime_s(w, s);
@@ -456,6 +516,8 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
         promotion_tell(w, s, m);
     } else if (m->kind == MESSAGE_MARK) {
         promotion_mark(w, s, m);
+    } else if (m->kind == MESSAGE_WAIT) {
+        wait_here(s, m);
     } else if (s->replica && m->kind != MESSAGE_KILL) {
         m->outcome.kind = OUTCOME_FAULT;
         m->outcome.fault = FAULT_NOT_PRIMARY;
@@ -467,10 +529,14 @@ void server_apply(struct world *w, struct model_server *s, struct message *m)
     } else if (refuses(w, s, m)) {
         m->outcome.kind = OUTCOME_FAULT;
         m->outcome.fault = s->refusal;
+    } else if (!knows_script(w, s, m)) {
+        m->outcome.kind = OUTCOME_FAULT;
+        m->outcome.fault = FAULT_RETRY;
+        m->no_script = true;
     } else {
-        commands[m->kind](w, s, m);
-        note_answer(w, s, m);
+        carry_out(w, s, m);
     }
+    w->checker.of_former = false;
     note(w, "s%llu does for n%llu t%llu:", message_name(m->kind), s->index,
         m->name, m->token, m->outcome.kind);
 }

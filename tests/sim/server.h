@@ -15,9 +15,11 @@
 #include "sim/record.h"
 
 #define NAMES_MAX 4
+#define REPLICAS_MAX 3
 
 struct conn;
 struct message;
+struct replication;
 
 struct key {
     uint64_t token;   /* 0: free */
@@ -81,6 +83,15 @@ struct model_server {
     uint64_t earlier_run_id;
     bool replica, hands_over, returns, lost;
     struct alarm takes_over;
+    /* In a world with replicas that have data, see replication.h: those; the
+     * number of its last write, in this epoch, which ends when writes are lost;
+     * the scripts that it knows, a bit for each kind of message. And of a
+     * former primary, which writes its replicas had, those that were there. */
+    struct replication *replication;
+    uint64_t offset, epoch;
+    unsigned scripts;
+    uint64_t had[REPLICAS_MAX];
+    unsigned had_count;
     bool former;        /* the address does not lead to it any more */
     struct list others; /* former: of the world */
 };
@@ -119,6 +130,7 @@ bool server_set_outside(
 bool server_intrude(
     struct world *w, struct model_server *s, unsigned name, uint32_t ttl_ms);
 
+void server_copy_data(struct data *to, const struct data *from);
 /* It saves what RESTART_REWOUND brings back. */
 void server_save(struct model_server *s);
 /* Its data are those that it saved. */

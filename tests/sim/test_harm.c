@@ -14,11 +14,17 @@
 #define MOST_SEEDS 6000
 
 /* What the programs do: locks, work that must be done once, or a crowd waits;
- * or replicas take over.
+ * or replicas take over, which may have to have what clients write.
  */
-static enum { WORK_LOCKS, WORK_ONCE, WORK_CROWD, WORK_FAILOVER } work;
+static enum {
+    WORK_LOCKS,
+    WORK_ONCE,
+    WORK_CROWD,
+    WORK_FAILOVER,
+    WORK_REPLICAS
+} work;
 static const char *const work_words[] = {
-    "", "work once, ", "work crowd, ", "work failover, "};
+    "", "work once, ", "work crowd, ", "work failover, ", "work replicas, "};
 
 static struct options options_of(unsigned servers, const char *faults)
 {
@@ -27,6 +33,7 @@ static struct options options_of(unsigned servers, const char *faults)
     options.once = work == WORK_ONCE;
     options.crowd = work == WORK_CROWD;
     options.failover = work == WORK_FAILOVER;
+    options.replicas = work == WORK_REPLICAS;
     assert_true(troubles_parse(faults, &options.troubles));
     if (options.once)
         options.troubles &= ~FORGETFUL_TROUBLES;
@@ -253,6 +260,29 @@ static void test_failover(void **state)
     work = WORK_LOCKS;
 }
 
+/* Clients want replicas to have what they write. */
+static void test_replicas(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *guard;
+        unsigned servers;
+        enum invariant broken;
+    } rows[] = {
+        {"copies", 1, I19},
+        {"copies", 3, I19},
+        {"own-wait", 1, I19},
+        {"old-deadline", 1, I19},
+        {"old-deadline", 3, I19},
+        {"void-token", 1, I8},
+        {"held", 1, I5},
+    };
+    work = WORK_REPLICAS;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_harm(rows[i].guard, rows[i].servers, rows[i].broken);
+    work = WORK_LOCKS;
+}
+
 /* A server that forgets its records: nothing helps against it, either. */
 static void test_forgetful(void **state)
 {
@@ -299,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_failover),
+        cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_forgetful),
         cmocka_unit_test(test_skew),
     };

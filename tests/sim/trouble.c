@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/promotion.h"
+#include "sim/replication.h"
 #include "sim/world.h"
 
 #define FAR_OFF ((int64_t)(400 * MS))
@@ -46,6 +47,8 @@ static const struct {
         "a replica takes over, without the latest writes"},
     [TROUBLE_SWITCHOVER] = {"switchover", "... with all of them"},
     [TROUBLE_BACKLOG] = {"backlog", "a primary frees its replication backlog"},
+    [TROUBLE_REPLICA] = {"replica",
+        "a replica lags or is gone, or a server forgets its scripts"},
 };
 
 const char *trouble_name(enum trouble trouble)
@@ -304,6 +307,8 @@ static bool fail_over(struct world *w, enum trouble trouble)
         return promotion_lossy(w, s);
     if (trouble == TROUBLE_SWITCHOVER)
         return promotion_hand_over(w, s);
+    if (trouble == TROUBLE_REPLICA)
+        return replication_trouble(w, s);
     return promotion_free_backlog(w, s);
 }
 
@@ -314,11 +319,12 @@ static enum trouble some_trouble(struct world *w)
         w->options.servers == 1 ? TROUBLE_PROMOTE : TROUBLE_LINE;
     if (!w->setting.failover)
         return (enum trouble)roll(w, kinds_here);
-    uint64_t kind = roll(w, kinds_here + 2 * (TROUBLES - TROUBLE_PROMOTE));
+    unsigned failovers =
+        (w->setting.replicated ? TROUBLES : TROUBLE_REPLICA) - TROUBLE_PROMOTE;
+    uint64_t kind = roll(w, kinds_here + 2 * failovers);
     if (kind < kinds_here)
         return (enum trouble)kind;
-    return (enum trouble)(
-        TROUBLE_PROMOTE + (kind - kinds_here) % (TROUBLES - TROUBLE_PROMOTE));
+    return (enum trouble)(TROUBLE_PROMOTE + (kind - kinds_here) % failovers);
 }
 
 static bool strike(struct world *w, enum trouble trouble)
@@ -360,6 +366,7 @@ static bool strike(struct world *w, enum trouble trouble)
     case TROUBLE_PROMOTE:
     case TROUBLE_SWITCHOVER:
     case TROUBLE_BACKLOG:
+    case TROUBLE_REPLICA:
         return fail_over(w, trouble);
     case TROUBLE_APART: /* from the beginning */
     case TROUBLES:
@@ -393,6 +400,8 @@ static void rings(struct world *w, struct alarm *alarm)
 void troubles_start(struct world *w)
 {
     w->faults = (struct troubles){.allowed = w->options.troubles};
+    if (w->setting.replicated && w->setting.once)
+        w->faults.allowed &= ~FORGETFUL_TROUBLES;
     if (w->setting.far_back) /* fencing numbers cannot bear both (G7) */
         w->faults.allowed &= ~FORGETFUL_TROUBLES;
     alarm_init(w, &w->faults.alarm, rings);

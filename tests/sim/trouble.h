@@ -39,6 +39,7 @@ enum trouble {
     TROUBLE_PROMOTE,    /* a replica takes over, without the latest writes */
     TROUBLE_SWITCHOVER, /* ... with all of them */
     TROUBLE_BACKLOG,    /* a primary frees its replication backlog */
+    TROUBLE_REPLICA, /* a replica lags or is gone, or scripts are forgotten */
     TROUBLES
 };
 

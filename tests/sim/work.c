@@ -60,6 +60,7 @@ static void told_begun(struct world *w, struct worker *k)
     k->holding = true;
     ledger_handed(w, k);
     checker_handed_begin(w, k);
+    checker_recorded(w, k);
     go_on_in(w, k, chance(w, 80) ? ttl_ns(k) / 2 : 3 * ttl_ns(k));
 }
 
@@ -152,6 +153,8 @@ static void told_verdict(
 {
     struct work *work = &k->work;
     bool clear = work->verdict == ONCE_CLEAR;
+    if (result == LIFE_OK)
+        checker_recorded(w, k);
     work->told |= !clear;
     if (clear && result == LIFE_OK) {
         work->seen.doubts = 0;

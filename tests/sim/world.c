@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sim/promotion.h"
+#include "sim/replication.h"
 
 #define BEGINNING (UINT64_C(1000) * MS)
 #define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
@@ -154,6 +155,19 @@ static void choose_failover(struct world *w)
         s->think_ns = roll_from(w, 4000 * MS, 12000 * MS);
 }
 
+static void choose_replicas(struct world *w)
+{
+    struct setting *s = &w->setting;
+    s->replicated = true;
+    s->wait_replicas = (unsigned)roll(w, 3);
+    if (w->options.servers == 1 && chance(w, 50)) {
+        choose_work(w);
+        s->wait_replicas = (unsigned)roll_from(w, 1, 2);
+    }
+    s->replicas =
+        (unsigned)roll_from(w, later(s->wait_replicas, 1), REPLICAS_MAX);
+}
+
 static void choose(struct world *w)
 {
     struct setting *s = &w->setting;
@@ -178,8 +192,10 @@ static void choose(struct world *w)
         choose_work(w);
     if (w->options.servers == 1 && w->options.crowd)
         choose_crowd(w);
-    if (w->options.failover)
+    if (w->options.failover || w->options.replicas)
         choose_failover(w);
+    if (w->options.replicas)
+        choose_replicas(w);
 }
 
 static void *zeroed(size_t count, size_t size)
@@ -208,7 +224,7 @@ void world_start(struct world *w, const struct options *options)
         w->setting = *options->setting;
     else
         choose(w);
-    w->setting.failover = options->failover;
+    w->setting.failover = options->failover || options->replicas;
     list_init(&w->formers);
     checker_start(w);
     progress_start(w);
@@ -255,6 +271,7 @@ static void stop(struct world *w)
         struct model_server *s = &w->server[i];
         s->refusing_until = s->slow_until = s->denied_until = w->now;
         server_thaw(w, s);
+        replication_heal(w, s);
     }
     for (unsigned i = 0; i < w->setting.processes; i++) {
         struct process *p = &w->process[i];

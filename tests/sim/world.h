@@ -43,6 +43,7 @@ struct options {
     bool once;     /* programs do work that must be done once */
     bool crowd;    /* many wait for a name, and strangers poll beside them */
     bool failover; /* replicas take over */
+    bool replicas; /* ... and clients want them to have what they write */
     bool aloud;
     const struct events *only; /* no others happen; NULL: all do */
     struct events *happened;   /* those that do are added; NULL */
@@ -82,6 +83,9 @@ struct setting {
     unsigned strangers;
     bool far_back;
     bool failover; /* replicas take over */
+    /* The replicas have data, and so many of so many must have a write. */
+    bool replicated;
+    unsigned wait_replicas, replicas;
 };
 
 struct world {

@@ -129,6 +129,48 @@ static void is_cancelled(void **state)
     assert_int_equal(acquire_verdict(&a), VERDICT_CANCELLED);
 }
 
+/* Too few replicas have it. */
+static struct outcome void_grant(void)
+{
+    return (struct outcome){.kind = OUTCOME_FAULT,
+        .fault = FAULT_COPIES,
+        .unsure = true,
+        .granted = true,
+        .sent_at = T0};
+}
+
+/* What deletes the key might come when the lock has been extended there. */
+static void a_void_grant_beside_a_quorum_stays(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start_try(&a, 3);
+    say(&a, 2, void_grant(), T0 + MS);
+    assert_asks(&a, "");
+    say(&a, 0, granted(T0), T0 + MS);
+    say(&a, 1, granted(T0), T0 + MS);
+    assert_asks(&a, "");
+    assert_int_equal(acquire_verdict(&a), VERDICT_YES);
+}
+
+/* It is refused, and nothing is unknown; but nobody else has the lock while
+ * what undoes it may be under way. */
+static void a_void_grant_may_be_what_is_busy(void **state)
+{
+    (void)state;
+    struct acquire a;
+    start_try(&a, 1);
+    say(&a, 0, void_grant(), T0 + MS);
+    assert_asks(&a, "U0");
+    assert_int_equal(acquire_verdict(&a), VERDICT_FAULT);
+    start_try(&a, 3);
+    say(&a, 0, void_grant(), T0 + MS);
+    say(&a, 1, granted(T0), T0 + MS);
+    say(&a, 2, busy(LEFT_UNKNOWN), T0 + MS);
+    assert_asks(&a, "U0 U1");
+    assert_int_equal(acquire_verdict(&a), VERDICT_UNKNOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +180,8 @@ int main(void)
         cmocka_unit_test(what_follows_decides),
         cmocka_unit_test(no_wait_for_what_never_comes),
         cmocka_unit_test(is_cancelled),
+        cmocka_unit_test(a_void_grant_beside_a_quorum_stays),
+        cmocka_unit_test(a_void_grant_may_be_what_is_busy),
     };
     return cmocka_run_group_tests_name("acquire_again", tests, NULL, NULL);
 }

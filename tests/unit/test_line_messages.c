@@ -192,6 +192,22 @@ static void a_join_given_up_is_in_doubt(void **state)
     assert_false(line.doubt);
 }
 
+/* So may have been a STAY: it may have brought the lock. */
+static void a_stay_given_up_is_in_doubt(void **state)
+{
+    (void)state;
+    messages = (struct messages){MESSAGES_UP, 1};
+    start(false, 400 * MS, NS_PER_S);
+    line_play("w @390 tick @401 none tick");
+    assert_true(line_did("the STAY has no answer", "T J Y U =unknown"));
+    messages = (struct messages){MESSAGES_UP, 1};
+    start(false, NEVER, NEVER);
+    line_play("w wake none"); /* ... until the next token joins */
+    assert_true(line.doubt);
+    line_play("w");
+    assert_false(line.doubt);
+}
+
 /* Though its STAY was just given up. */
 static void a_message_leaves_no_request_behind(void **state)
 {
@@ -231,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_token_keeps_its_channel),
         cmocka_unit_test(a_join_given_up_is_in_doubt),
         cmocka_unit_test(busy_perhaps_by_a_token_in_doubt),
+        cmocka_unit_test(a_stay_given_up_is_in_doubt),
         cmocka_unit_test(a_message_leaves_no_request_behind),
     };
     return cmocka_run_group_tests_name("line messages", tests, NULL, NULL);
