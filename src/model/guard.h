@@ -42,11 +42,10 @@ enum guard {
     GUARD_NAMED,        /* a primary is as old as a majority's word for it */
     GUARD_COPIES,       /* as many replicas have a write as are wanted */
     GUARD_OLD_DEADLINE, /* an extension that too few have moves no deadline */
-    GUARD_VOID_TOKEN, /* the token of a grant that does not count is not reused
-                       */
-    GUARD_UNFIT,      /* a server that others overwrite grants no lock */
-    GUARD_ADOPT,      /* a restarted server does not count for an adoption */
-    GUARD_JOIN_ONCE,  /* a token joins the line of a lock once */
+    GUARD_VOID_TOKEN,   /* the token of a void grant is not reused */
+    GUARD_UNFIT,        /* a server that others overwrite grants no lock */
+    GUARD_ADOPT,        /* a restarted server does not count for an adoption */
+    GUARD_JOIN_ONCE,    /* a token joins the line of a lock once */
     GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
     GUARD_ANSWERED, /* a lease handed over counts from an answered request */
     GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */

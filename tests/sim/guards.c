@@ -130,7 +130,7 @@ static const struct {
     {"old-deadline", &guard_off[GUARD_OLD_DEADLINE],
         "an extension that too few have moves no deadline"},
     {"void-token", &guard_off[GUARD_VOID_TOKEN],
-        "the token of a grant that does not count is not reused"},
+        "the token of a void grant is not reused"},
     {"own-wait", &sim_guard_off[SIM_GUARD_OWN_WAIT],
         "WAIT counts behind the command that wrote"},
     {"marker", &sim_guard_off[SIM_GUARD_MARKER],
