@@ -184,6 +184,10 @@ bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     struct eligibility *e = &n->voter.eligibility;
     if (weigh_may_send(e, verb, now, refusal))
         return true;
+    /* The connection on which it was judged has ended: another server may be
+     * there, and is judged first. */
+    if (e->reason != REASON_NONE && n->server.state == SERVER_DOWN)
+        return true;
     if (eligibility_recheck(e, now)) {
         server_reconnect(&n->server);
         return true; /* the new connection is judged first */
