@@ -344,7 +344,11 @@ class Cell(Sum):
             if wait > SLACK_S:
                 yield f"{kind}: the first grant came {wait:.2f} s late"
 
-RIG = Rig("nxlock-failover", __doc__, EVENTS, trial_of, Cell, ("on", "off"),
+def guards_of(_event):
+    return ["on", "off"]
+
+
+RIG = Rig("nxlock-failover", __doc__, EVENTS, trial_of, Cell, guards_of,
           ("crash",),
           "runs with two holders, and the first grant, median and longest: "
           "with the guard after the event, without it after it was possible")

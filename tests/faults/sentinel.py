@@ -4,11 +4,12 @@ programs that contend, each kind for a lock of its own (trial.py). Every program
 and server has an address of its own on the loopback interface, and reaches the
 others through proxies, whose addresses the servers announce. So a partition
 holds back what passes between its sides, and replication is held back alone.
-One in three programs of each kind is on the old side, with the former primary.
+Two in three programs of each kind are on the old side, with the former primary.
 
 With the guard no run may have two holders. The same schedule is played without
-the guard, and with programs that follow the Sentinels as most do (naive.py):
-three quarters of the runs must have two holders, or the event proves nothing.
+the guard; without one part of it that the event needs (src/model/guard.h); and
+with programs that follow the Sentinels as most do (naive.py). Three quarters of
+the runs must have two holders then, or the event proves nothing.
 
 A thread asks each Sentinel every 10 ms which primary it names. The first grant
 is due when two of three have named the new one, and SLACK_S later in half of
@@ -39,12 +40,12 @@ BUSY_S = 10         # later than that, in the test, which runs beside others
 OLD, NEW = 31, 32   # addresses of the programs, 127.0.0.OLD on the old side
 # play: what happens. loses: locks. old_grants: the former primary may go on
 # granting when it is not named any more, so that the first grant without the
-# guard may be its. parted: the new primary is out of the old side's reach.
+# guard may be its. parts: of the guard that it needs. parted: the new primary is out of the old side's reach.
 # restarts: no other primary is named. ttl_ms: of the leases; left_s: of their
 # holds, when it happens: until the new primary is named, and longer.
 Event = collections.namedtuple(
-    "Event", "play loses old_grants parted restarts ttl_ms left_s",
-    defaults=(True, False, False, False, 5900, 4.2))
+    "Event", "play loses old_grants parts parted restarts ttl_ms left_s",
+    defaults=(True, False, (), False, False, 5900, 4.2))
 
 
 def needed_s(ttl_ms):
@@ -131,7 +132,7 @@ class Sentinels(Trial):
 
     def url(self):
         ports = ",".join(f"127.0.0.1:{p}" for p in self.sentinel_ports())
-        guard = "" if self.guard == "on" else "&guard_failover=off"
+        guard = "&guard_failover=off" if self.guard == "off" else ""
         return (f"redis+sentinel://{ports}/{self.SERVICE}?"
                 f"max_ttl_ms={self.event.ttl_ms}{guard}")
 
@@ -140,7 +141,7 @@ class Sentinels(Trial):
 
     def hold_of(self, kind):
         """In ms. One that renews holds it for longer than a lease."""
-        return self.hold_ms * (2 if kind.renews else 1)
+        return self.hold_ms * (3 if kind.renews else 1)
 
     def hold_arguments(self, kind):
         return 0, kind.renews, 0, 0
@@ -150,10 +151,17 @@ class Sentinels(Trial):
 
     def source(self, number):
         """The address of the contender of that number."""
-        return f"127.0.0.{OLD if number == 0 else NEW}"
+        return f"127.0.0.{NEW if number == 2 else OLD}"
+
+    def program(self):
+        return super().program() + ("-without" if self.part_off() else "")
+
+    def part_off(self):
+        return self.guard.startswith("no ") and self.guard[3:]
 
     def environment(self, number):
-        return {"NXLOCK_SOURCE": self.source(number)}
+        return {"NXLOCK_SOURCE": self.source(number),
+                "NXLOCK_WITHOUT": self.part_off() or ""}
 
     def prepare(self):
         """New servers that know each other; if there is a guard, they are so
@@ -184,7 +192,7 @@ class Sentinels(Trial):
         self.naming = Naming(self.sentinels, self.SERVICE)
         stage.await_true(lambda: self.naming.majority == self.old.port,
                          "the Sentinels name the primary")
-        if self.guard == "on":
+        if self.guarded():
             stage.await_true(
                 lambda: int(self.old.server.info(
                     "server", "uptime_in_seconds")) > self.needed_s + 1,
@@ -256,12 +264,15 @@ class Sentinels(Trial):
         if self.naming.majority != self.new.port:
             raise RuntimeError("another replica was promoted")
 
+    def guarded(self):
+        return self.guard == "on" or bool(self.part_off())
+
     def guard_is_over_at(self):
         return self.possible + self.needed_s * 10**9
 
     def rest_s(self):
-        end = (self.guard_is_over_at() if self.guard == "on"
-               else self.possible) + 3 * 10**9
+        end = (self.guard_is_over_at() if self.guarded() else
+               self.possible) + 3 * 10**9
         return (end - stage.now_ns()) / 1e9
 
     def first_grant(self, kind, holds):
@@ -271,7 +282,7 @@ class Sentinels(Trial):
         if self.guard == "on" and not self.event.restarts:
             since += CONFIRM_S * 10**9
         if self.event.parted:
-            holds = [h for h in holds if f"{kind} 0" not in h.who]
+            holds = [h for h in holds if f"{kind} 2" in h.who]
         first = min((h.begin for h in holds if h.begin > since),
                     default=self.began + NEVER_S * 10**9)
         return (first - self.began) / 1e9, (first - self.possible) / 1e9
@@ -324,10 +335,10 @@ def partition(trial, sentinels):
 
 
 def promoter(trial):
-    """A Sentinel and the replica that it promotes are cut off from all others,
-    which name the former primary for longer than the guard lasts. The event
-    begins when they are connected again."""
-    side = [trial.new, OLD, trial.sentinels[0]]
+    """A Sentinel and the replica that it promotes, with its own replica, are cut
+    off from all others, which name the former primary for longer than the guard
+    lasts. The event begins when they are connected again."""
+    side = [trial.new, trial.other, NEW, trial.sentinels[0]]
     trial.part(*side)
     trial.sentinels[0].ask("SENTINEL", "FAILOVER", trial.SERVICE)
     stage.await_true(lambda: trial.new.server.info("replication", "role") ==
@@ -371,10 +382,12 @@ def empty(trial):
 
 EVENTS = {
     "crash": Event(crash),
-    "partition": Event(functools.partial(partition, sentinels=0), parted=True),
+    "partition": Event(
+        functools.partial(partition, sentinels=0), parted=True,
+        parts=("confirm-grants", "confirm-extends", "confirm-messages")),
     "partition-one": Event(
         functools.partial(partition, sentinels=1), parted=True),
-    "promoter": Event(promoter, old_grants=True),
+    "promoter": Event(promoter, old_grants=True, parts=("named",)),
     "planned": Event(planned, old_grants=True),
     "stopped": Event(stopped),
     "empty": Event(empty, restarts=True),
@@ -386,7 +399,7 @@ class Cell(Sum):
         """Why the cell does not hold, or proves nothing. A line that begins
         with HARM counts, whatever a second run finds."""
         least = min(self.grants)
-        if least < LEAST and self.guard != "naive":
+        if least < LEAST and self.guard in ("on", "off"):
             yield f"only {least} grants followed"
         if self.guard == "on":
             yield from self.of_guard()
@@ -415,8 +428,12 @@ class Cell(Sum):
         return self.after
 
 
+def guards_of(event):
+    return ["on", "off", *(f"no {part}" for part in event.parts), "naive"]
+
+
 RIG = Rig("nxlock-sentinel", __doc__, EVENTS, trial_of, Cell,
-          ("on", "off", "naive"), ("crash", "partition"),
+          guards_of, ("crash", "partition"),
           "runs with two holders, and the first grant after a majority of the "
           "Sentinels named the new primary, median and longest",
           oldest=7)  # bind-source-addr

@@ -47,7 +47,7 @@ class Process:
         of = KINDS[kind]
         self.record = Record(name, trial.directory / f"{name}.record")
         self.child = stage.start(
-            [trial.programs / "nxlock-fault-contender",
+            [trial.programs / trial.program(),
              trial.url() + of.parameters, self.record.path,
              trial.directory / f"{kind}.db", trial.event.ttl_ms, TIMEOUT_MS,
              *trial.hold_arguments(of), seed, kind, *trial.more_arguments(of)],
@@ -135,6 +135,9 @@ class Trial:
     def contender(self, kind, number, dice):
         return Contender(self, kind, number, dice)
 
+    def program(self):
+        return "nxlock-fault-contender"
+
     def hold_arguments(self, kind):
         """WRITE_MS, RENEW, ASKERS and MAX_HOLD_MS of contender.c."""
         return self.hold_ms, kind.renews, 0, 0
@@ -206,7 +209,7 @@ class Trial:
     def count_doubles(self, kind, holds):
         began = self.began
         found = overlaps(holds, stage.now_ns())
-        for a, b in found[:3] if self.guard == "on" else []:
+        for a, b in found[:3] if self.guard not in ("off", "naive") else []:
             self.text += "".join(
                 f"\n    {kind}: {h.who} from {(h.begin - began) / 1e9:.3f}"
                 f" to {(h.end - began) / 1e9:.3f} s, asked at "
@@ -260,7 +263,7 @@ class Sum:
 
 
 # Of a rig: its name; what it is; its events; the trial of a guard; its sum;
-# what the guard may be; the events of --short; what the table shows; and the
+# what the guard is in the cells of an event; the events of --short; what the table shows; and the
 # oldest servers that it can be played with.
 Rig = collections.namedtuple(
     "Rig", "name text events trial sum guards short shows oldest",
@@ -311,7 +314,8 @@ def arguments(rig):
     parser.add_argument("--event", choices=rig.events, action="append",
                         help="this one (default: all; may be given again)")
     parser.add_argument("--runs", type=int, default=20, help="of each event")
-    parser.add_argument("--guard", choices=rig.guards, action="append",
+    guards = {g: 0 for e in rig.events.values() for g in rig.guards(e)}
+    parser.add_argument("--guard", choices=guards, action="append",
                         help="this one (default: all; may be given again)")
     parser.add_argument("--seed", type=int, default=1,
                         help="draws other schedules (default 1)")
@@ -349,7 +353,8 @@ def main(rig):
         return 77
     cells = [(rig, options, name, guard)
              for name in options.event or rig.events
-             for guard in options.guard or rig.guards]
+             for guard in rig.guards(rig.events[name])
+             if guard in (options.guard or [guard])]
     # Processes: what a cell starts dies with its process.
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         sums = pool.starmap(play, cells, chunksize=1)
