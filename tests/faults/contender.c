@@ -201,7 +201,8 @@ static void hold(void)
 static void contend(void)
 {
     while (!over) {
-        int wait_ms = below(1000);
+        bool patient = me.hold_ms > 0 && below(2) == 0;
+        int wait_ms = patient ? 2 * me.hold_ms : below(1000);
         uint64_t began = nxl_now_ns();
         int rc = nxl_lock_acquire(me.lock, wait_ms);
         note_late(began, wait_ms > me.timeout_ms ? wait_ms : me.timeout_ms);

@@ -185,7 +185,7 @@ class Trial:
         self.prepare()
         self.contenders = [
             self.contender(kind, i, random.Random(f"{seed}/{kind}/{i}"))
-            for kind in self.kinds for i in range(PROCESSES)]
+            for i in range(PROCESSES) for kind in self.kinds]
         self.event.play(self)
         self.contend(self.rest_s())
         self.end()
@@ -263,8 +263,8 @@ class Sum:
 
 
 # Of a rig: its name; what it is; its events; the trial of a guard; its sum;
-# what the guard is in the cells of an event; the events of --short; what the table shows; and the
-# oldest servers that it can be played with.
+# what the guard is in the cells of an event; the events of --short; what the
+# table shows; and the oldest servers that it can be played with.
 Rig = collections.namedtuple(
     "Rig", "name text events trial sum guards short shows oldest",
     defaults=(0,))

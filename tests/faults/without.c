@@ -12,7 +12,6 @@ static const struct {
 } known[] = {
     {"confirm-grants", GUARD_CONFIRM_GRANTS},
     {"confirm-extends", GUARD_CONFIRM_EXTENDS},
-    {"confirm-messages", GUARD_CONFIRM_MESSAGES},
     {"named", GUARD_NAMED},
 };
 
