@@ -50,13 +50,18 @@ bool weigh_confirmed(const struct eligibility *e, uint64_t sent_at)
            confirm_covers(e->confirmed_at, sent_at);
 }
 
+bool weigh_needs_confirmation(enum verb_kind verb)
+{
+    const struct verb_traits *traits = &verb_traits[verb];
+    return traits->needs_confirmation &&
+           (traits->may_grant ? guarded(GUARD_CONFIRM_GRANTS)
+                              : guarded(GUARD_CONFIRM_EXTENDS));
+}
+
 static bool outcome_is_confirmed(const struct eligibility *e,
     enum verb_kind verb, const struct outcome *outcome)
 {
-    const struct verb_traits *traits = &verb_traits[verb];
-    bool on = traits->may_grant ? guarded(GUARD_CONFIRM_GRANTS)
-                                : guarded(GUARD_CONFIRM_EXTENDS);
-    return !on || !traits->needs_confirmation || !outcome_wrote(outcome) ||
+    return !weigh_needs_confirmation(verb) || !outcome_wrote(outcome) ||
            weigh_confirmed(e, outcome->sent_at);
 }
 

@@ -50,6 +50,10 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
 bool weigh_message(const struct eligibility *e, uint64_t sent_at,
     uint64_t alive_at, uint64_t now);
 
+/* Does the answer to this verb count only if a majority of the Sentinels, if
+ * there are any, has named the server? */
+bool weigh_needs_confirmation(enum verb_kind verb);
+
 /* Has a majority of the Sentinels, if there are any, named the server soon
  * enough before that was sent? */
 bool weigh_confirmed(const struct eligibility *e, uint64_t sent_at);

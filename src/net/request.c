@@ -7,6 +7,7 @@
 #include "base/deadline.h"
 #include "core/confirm.h"
 #include "core/lineage.h"
+#include "core/weigh.h"
 #include "model/token.h"
 #include "net/cancel.h"
 #include "net/connect.h"
@@ -175,7 +176,7 @@ static bool is_held_back(
     const struct server *s, const struct request *r, uint64_t now)
 {
     return s->confirmed_at && !confirm_covers(*s->confirmed_at, now) &&
-           verb_traits[r->exchange.verb->kind].needs_confirmation;
+           weigh_needs_confirmation(r->exchange.verb->kind);
 }
 
 /* Likewise, where some may have to wait. */
