@@ -319,7 +319,7 @@ void record_unbegin(struct world *w, struct model_server *s, struct message *m)
         r->ended_ms = server_clock_ms(w, s);
         r->until_ms = told == TOLD_DOUBT ? 0 : r->ended_ms + r->keep_ms;
     }
-    if (own)
+    if (own || s->former)
         ledger_unbegun(w, m);
     if (held)
         give_back(w, s, m);
