@@ -100,7 +100,9 @@ enum nxl_result {
     /* The operating system refused (file descriptors, random bytes, ...). */
     NXL_E_SYSTEM = -3,
     /* The URL is unusable; the message names the part. Or it points to a
-     * Sentinel; the message names the primaries that it monitors. */
+     * Sentinel as if that were a server; the message names the primaries that
+     * it monitors. Or its Sentinels do not know the service, or are too few of
+     * all that there are. */
     NXL_E_URL = -4,
     /* No connection, or none that is secure (TLS), or no response within the
      * timeout; the server applied nothing. */
@@ -337,17 +339,20 @@ typedef struct nxl_client_options {
      * guard_restarts. A primary that was promoted may lack the last locks, so
      * it grants none until all of them have expired: max_ttl_ms plus drift plus
      * 1 s, in whole seconds plus one, after its promotion; 1 s after one by
-     * FAILOVER that a running client has seen, which loses nothing. Where no
-     * replica's connection shows when that was, the clients remember it in the
-     * key PREFIXnxl-p. Lock commands follow a sign of life that is at most a
-     * second old: INFO is sent with them twice a second, and after a silence
-     * they wait for its answer. A grant that takes longer to be answered does
-     * not count. A wait for a lock goes on while the address leads to a
-     * replica. HARM when off: after a failover that loses writes, and with
-     * Sentinels also in a partition, two clients can hold one lock. HARM in any
-     * case: a primary that is cut off from its replicas, but not from some of
-     * the clients, goes on granting locks to them; min-replicas-to-write 1 at
-     * the servers ends that. Needs INFO. */
+     * FAILOVER that a running client has seen, which loses nothing. With
+     * Sentinels it is 2 s instead of 1 s, from when a majority of them first
+     * named the server; and a grant, an extension, an adoption or a report of
+     * work counts only if a majority had named the server at most 2 s before
+     * the request was sent. Where no replica's connection shows when that was,
+     * the clients remember it in the key PREFIXnxl-p. Lock commands follow a
+     * sign of life that is at most a second old: INFO is sent with them twice a
+     * second, and after a silence they wait for its answer. A grant that takes
+     * longer to be answered does not count. A wait for a lock goes on while the
+     * address leads to a replica. HARM when off: after a failover that loses
+     * writes, and with Sentinels also in a partition, two clients can hold one
+     * lock. HARM in any case but with Sentinels: a primary that is cut off from
+     * its replicas, but not from some of the clients, goes on granting locks to
+     * them; min-replicas-to-write 1 at the servers ends that. Needs INFO. */
     int64_t guard_failover;
     /* How many replicas must have a lock, an extension or a record
      * (nxl_once_begin(), nxl_once_tell()) before it counts, 1 ... 100: so that

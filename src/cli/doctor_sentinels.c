@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/acl_table.h"
 #include "cli/answer.h"
 #include "cli/connect.h"
 #include "cli/doctor_sentinel.h"
@@ -160,10 +161,9 @@ static void report_silent(struct doctor *d, const struct doctor_sentinel *one)
 {
     char remedy[2 * DOCTOR_FIELD];
 
-    snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %s, at this Sentinel",
-        foreign(one->user),
-        "+info +sentinel|get-master-addr-by-name +sentinel|master "
-        "+sentinel|sentinels");
+    snprintf(remedy, sizeof(remedy),
+        "ACL SETUSER %s " ACL_SENTINELS ", at this Sentinel",
+        foreign(one->user));
     diagnostic(&d->diagnostics, LEVEL_WARN, "sentinel",
         one->denied ? remedy : NULL, "does not count: %s", one->why);
 }

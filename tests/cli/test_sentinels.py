@@ -3,16 +3,19 @@
 """test_sentinels.py NXLOCK: what the command says of a primary that Sentinels
 name: status, the metrics and doctor."""
 
+import contextlib
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 
 import metrics_file
-from rig import Tap, await_, clean_environment, nx
+from rig import Tap, await_, clean_environment, free_port, nx
 from sentinel_group import Data, Group
 
 RUN = "nxlock_last_run_"
@@ -190,8 +193,10 @@ class Room(Tap):
 
     def rights(self):
         """What docs/acl.md says that the user of the Sentinels needs."""
-        least = ("+info", "+sentinel|get-master-addr-by-name",
-                 "+sentinel|master", "+sentinel|sentinels")
+        page = pathlib.Path(__file__).parents[2] / "docs/acl.md"
+        least = re.search(r"^    ACL SETUSER watcher (\+info .*)$",
+                          page.read_text("utf-8"), re.M)[1].split()
+        self.equal(len(least), 4, "docs/acl.md has a line for Sentinels")
         for one in self.group.sentinels:
             one.cli("ACL", "SETUSER", "watcher", "reset", "on", ">pw", *least)
         login = "max_ttl_ms=3000&sentinel_user=watcher&sentinel_password=pw"
@@ -302,6 +307,70 @@ def one_sentinel(room):
         room.equal(code, 69, "no lock is granted")
 
 
+HOST = "127.0.0.5"  # not the address from which the servers connect
+
+
+@contextlib.contextmanager
+def containers():
+    """The commands of the compose file, without containers: an address and
+    ports of the loopback interface. Gives the ports by their names."""
+    page = pathlib.Path(__file__).parents[2] / (
+        "docs/examples/sentinel/compose.yaml")
+    text = page.read_text("utf-8").replace("${HOST:?}", HOST)
+    ports = {}
+    for name, port in re.findall(r'^  (\w+):\n(?:    .*\n)*?    ports: '
+                                 r'\["(\d+):\2"\]$', text, re.M):
+        ports[name] = str(free_port())
+        text = re.sub(rf"\b{port}\b", ports[name], text)
+    with tempfile.TemporaryDirectory() as folder, \
+            contextlib.ExitStack() as stack:
+        for name, command in re.findall(
+                r'^  (\w+):\n    <<: \*server\n    command: sh -c "(.*)"$',
+                text, re.M):
+            os.mkdir(f"{folder}/{name}")
+            command = command.replace("/data/", f"{folder}/{name}/").replace(
+                "; exec ", "; exec setpriv --pdeathsig KILL ")
+            process = subprocess.Popen(
+                ["sh", "-c", f"{command} --bind 127.0.0.1 {HOST} --dir "
+                 f"{folder}/{name}"], stdout=subprocess.DEVNULL)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        yield ports
+
+
+def compose(room):
+    with containers() as ports:
+        room.equal(sorted(ports), [
+            "redis1", "redis2", "redis3", "sentinel1", "sentinel2",
+            "sentinel3"], "the compose file")
+        url = "redis+sentinel://" + ",".join(
+            f"{HOST}:{port}" for name, port in sorted(ports.items())
+            if name.startswith("sentinel")) + "/mymaster?max_ttl_ms=1000"
+
+        def finds(words):
+            return words in nx(room.nxlock, "doctor", "-u",
+                               url).stdout.decode()
+
+        room.check(await_(lambda: finds(
+            f"3 of 3 name {HOST}:{ports['redis1']}")), "they agree")
+        room.check(await_(lambda: finds("a primary with 2 replicas")),
+                   "it has replicas")
+
+        def known(where, what):
+            """The addresses of the others, as a Sentinel says them."""
+            said = nx("redis-cli", "-h", HOST, "-p", ports["sentinel1"],
+                      "SENTINEL", what, "mymaster").stdout.decode().split()
+            return {(said[i + 1], said[i + 3]) for i in range(len(said) - 3)
+                    if said[i] == "ip" and said[i + 2] == "port"} == {
+                        (HOST, ports[name]) for name in where}
+
+        room.check(await_(lambda: known(("sentinel2", "sentinel3"),
+                                        "SENTINELS")),
+                   "they announce the address, the Sentinels")
+        room.check(await_(lambda: known(("redis2", "redis3"), "REPLICAS")),
+                   "and the replicas")
+
+
 def main(nxlock):
     with Group() as group, Data() as stranger:
         clean_environment(group.primary)
@@ -318,6 +387,7 @@ def main(nxlock):
         for act in (room.status, room.one_is_down, room.replica_named):
             act()
     one_sentinel(room)
+    compose(room)
     return room.done()
 
 
