@@ -503,11 +503,13 @@ packages() {
 }
 
 # Every fault on every arrangement of servers, the records of once, and
-# failovers; the tests "failovers" and "once-failover" have played some of them.
+# failovers; the tests "failovers", "sentinel-failovers" and "once-failover"
+# have played some of them.
 faults() {
     say "striking"
     for tool in nxlock-faults "nxlock-once-faults --keys 5000" \
-        "nxlock-failover --runs 3" nxlock-once-failover; do
+        "nxlock-failover --runs 3" nxlock-once-failover \
+        "nxlock-sentinel --runs 3"; do
         # shellcheck disable=SC2086 # a command and its arguments
         if run "$work/gcc/tests/faults/"$tool > "$work/faults.log" 2>&1; then
             echo 1 0 0 >> "$tally"

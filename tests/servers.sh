@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 #
 # The live tests on real servers of other Debian releases, and failovers of
-# three of them (tests/faults/failover.py). Each server comes from the mirror of
-# this machine's apt, with the libraries of its own release, into a private
-# directory, and runs there by its own loader: nothing is installed, and apt's
-# own state is neither read nor written.
+# three of them (tests/faults/failover.py and sentinel.py). Each server comes
+# from the mirror of this machine's apt, with the libraries of its own release,
+# into a private directory, and runs there by its own loader: nothing is
+# installed, and apt's own state is neither read nor written.
 #
 #     sh tests/servers.sh BUILD        TAP; BUILD is a meson build directory
 #
 # Runs the live tests of BUILD that depend on the server's version; among them
-# is one of a user without scripts. The failovers take four minutes for each of
+# is one of a user without scripts. The failovers take ten minutes for each of
 # three servers. NXLOCK_SERVERS=DIR keeps the servers in DIR and takes them from
 # there; without it all is removed at the end, also after a signal. What cannot
 # be got is skipped, with the reason. Needs root, python3 and meson.
@@ -360,15 +360,21 @@ test_with() { # NAME WHAT
     fi
 }
 failovers_with() { # NAME WHAT
-    played="failovers of $2"
-    rig=$build/tests/faults/nxlock-failover
+    play "$1" "failovers of $2" nxlock-failover
+    play "$1" "failovers of $2 with Sentinels" nxlock-sentinel --jobs 4 \
+        --guard on --guard off
+}
+play() { # NAME WHAT PROGRAM [ARGUMENT...]
+    server=$store/$1/redis-server
+    played=$2
+    rig=$build/tests/faults/$3
+    shift 3
     if [ ! -x "$rig" ] || [ ! -x "${rig%/*}/nxlock-fault-contender" ]; then
         because "$rig is not built"
         skip "$played"
         return
     fi
-    run env TMPDIR="$work" "$rig" --runs 3 \
-        --server "$store/$1/redis-server"
+    run env TMPDIR="$work" "$rig" --runs 3 --server "$server" "$@"
     code=$?
     report "$played" "$code"
     if [ "$code" -eq 0 ]; then
