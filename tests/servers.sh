@@ -7,13 +7,15 @@
 # into a private directory, and runs there by its own loader: nothing is
 # installed, and apt's own state is neither read nor written.
 #
-#     sh tests/servers.sh BUILD        TAP; BUILD is a meson build directory
+#     sh tests/servers.sh BUILD [NAME...]   TAP; BUILD is a meson build directory
 #
 # Runs the live tests of BUILD that depend on the server's version; among them
 # is one of a user without scripts. The failovers take ten minutes for each of
 # three servers. NXLOCK_SERVERS=DIR keeps the servers in DIR and takes them from
 # there; without it all is removed at the end, also after a signal. What cannot
-# be got is skipped, with the reason. Needs root, python3 and meson.
+# be got is skipped, with the reason. Any other DIR/NAME/redis-server is tested
+# too: of a version that Debian has no more. With NAMEs only these servers are tested.
+# Needs root, python3 and meson.
 set -u
 
 # A name for it; its release and what that is built upon; its program; whether
@@ -41,11 +43,17 @@ have() {
     command -v "$1" > /dev/null 2>&1
 }
 
-if [ $# -ne 1 ] || [ ! -f "$1/build.ninja" ]; then
-    echo "usage: sh tests/servers.sh BUILD (a meson build directory)" >&2
+if [ $# -eq 0 ] || [ ! -f "$1/build.ninja" ]; then
+    echo "usage: sh tests/servers.sh BUILD [NAME...] (a meson build directory)" \
+        >&2
     exit 2
 fi
 build=$(cd "$1" && pwd) || exit 1
+shift
+only=" $* " # of these names; none: all
+wanted() { # NAME
+    [ "$only" = "  " ] || case $only in *" $1 "*) ;; *) return 1 ;; esac
+}
 
 child=
 work=$(mktemp -d) || exit 1
@@ -404,6 +412,7 @@ fi
 lack=$(lacking)
 servers > "$work/table"
 while read -r name releases program failovers <&3; do
+    wanted "$name" || continue
     began=$(date +%s)
     what="$program of ${releases%%,*}"
     how="kept from before"
@@ -425,5 +434,20 @@ while read -r name releases program failovers <&3; do
     [ -z "$failovers" ] || failovers_with "$name" "$version"
     echo "# $version: $how, $((got - began)) s; tests, $(($(date +%s) - got)) s"
 done 3< "$work/table"
+
+for path in "$store"/*/redis-server; do
+    name=${path%/*}
+    name=${name##*/}
+    if [ ! -x "$path" ] || grep -q "^$name " "$work/table" ||
+        ! wanted "$name"; then
+        continue
+    fi
+    if version=$(ask "$path" 2> "$work/why"); then
+        test_with "$name" "$version"
+    else
+        because "$(tail -n 1 "$work/why")"
+        skip "live suite on $name"
+    fi
+done
 echo "1..$number"
 exit $bad

@@ -6,6 +6,7 @@ Keeps: the server ends with the room, however the room ends.
 
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -84,9 +85,9 @@ class Tap:
 
     def may_use_acl(self, server, name):
         """If not, what has this name is skipped."""
-        if server.cli("ACL", "WHOAMI") == b"default\n":
+        if server.has_acl():
             return True
-        self.skip(name, "this server has no ACL")
+        self.skip(name, f"Redis {server.version()} has no ACL")
         return False
 
     def done(self):
@@ -155,6 +156,20 @@ class Server:
             return lines(str(why))
         except (ConnectionError, FileNotFoundError):  # none, or none yet
             return b""
+
+    def version(self):
+        """As INFO has it: "3.2.13". Valkey calls itself Redis 7.2."""
+        found = re.search(rb"redis_version:([0-9.]+)",
+                          self.cli("INFO", "server"))
+        return found[1].decode() if found else "?"
+
+    def has_acl(self):
+        """Redis 6.0 has; Tap.may_use_acl() also says what is skipped."""
+        return self.cli("ACL", "WHOAMI") == b"default\n"
+
+    def has_tls(self):
+        """Redis 6.0 has, unless it was built without."""
+        return b"tls-port" in self.cli("CONFIG", "GET", "tls-port")
 
 
 class Aged:

@@ -22,6 +22,8 @@ static int guarded_unix(void **state)
 
 static int clean(void **state)
 {
+    if (redis_needs_acl(&server) != 0)
+        return -1;
     redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">secret",
         "~*", "&*", "+@all", NULL);
     redis_run(&server, "ACL", "LOG", "RESET", NULL);

@@ -15,15 +15,6 @@ static void stamp_stands(int64_t offset_s)
     redis_run(&server, "SET", "k", value, NULL);
 }
 
-static int rights(void **state)
-{
-    live_clean(state);
-    redis_run(&server, "ACL", "SETUSER", "default", "+@all", NULL);
-    return 0;
-}
-
-#define upgrade_test(function) cmocka_unit_test_setup(function, rights)
-
 /* It has an end afterwards, and a token. */
 static void assert_taken_over(nxl_lock *lock)
 {
@@ -53,9 +44,17 @@ static void what_the_dead_left_is_taken_over(void **state)
     take_over("poll=1");
 }
 
+static int return_rights(void **state)
+{
+    freeReplyObject(
+        redis_command(&server, "ACL", "SETUSER", "default", "+@all", NULL));
+    return 0;
+}
+
 /* By a transaction where scripts are refused; where both are, it is busy. */
 static void with_fewer_rights(void **state)
 {
+    redis_needs_acl(&server);
     nxl_client *client = new_client("timeout_ms=300");
     nxl_lock *lock = new_lock(client, "k", 5000);
     redis_run(&server, "ACL", "SETUSER", "default", "-@scripting", NULL);
@@ -190,13 +189,14 @@ static void a_holder_lives_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        upgrade_test(what_the_dead_left_is_taken_over),
-        upgrade_test(with_fewer_rights),
-        upgrade_test(what_the_living_hold_is_not),
-        upgrade_test(a_look_now_and_then),
-        upgrade_test(other_programs_only_by_order),
-        upgrade_test(one_gets_it),
-        upgrade_test(a_holder_lives_on),
+        live_test(what_the_dead_left_is_taken_over),
+        cmocka_unit_test_setup_teardown(
+            with_fewer_rights, live_clean, return_rights),
+        live_test(what_the_living_hold_is_not),
+        live_test(a_look_now_and_then),
+        live_test(other_programs_only_by_order),
+        live_test(one_gets_it),
+        live_test(a_holder_lives_on),
     };
     return live_run_long("timestamps of the past");
 }

@@ -438,12 +438,40 @@ long redis_calls(struct redis *r, const char *command)
     return calls;
 }
 
-void redis_needs_acl(struct redis *r)
+static void version_of(struct redis *r, char version[32])
+{
+    static const char field[] = "redis_version:";
+    redisReply *reply = redis_command(r, "INFO", "server", NULL);
+    const char *at = reply->str ? strstr(reply->str, field) : NULL;
+
+    version[0] = '\0';
+    if (at)
+        sscanf(at + strlen(field), "%31[0-9.]", version);
+    freeReplyObject(reply);
+}
+
+static int lacks(struct redis *r, const char *what)
+{
+    char version[32], reason[200];
+
+    version_of(r, version);
+    snprintf(reason, sizeof(reason), "Redis %s has no %s", version, what);
+    return test_skip(reason);
+}
+
+int redis_needs_acl(struct redis *r)
 {
     redisReply *reply = redis_command(r, "ACL", "WHOAMI", NULL);
     bool has = reply->type == REDIS_REPLY_STRING;
 
     freeReplyObject(reply);
-    if (!has)
-        test_skip("this server has no ACL");
+    return has ? 0 : lacks(r, "ACL");
+}
+
+int redis_needs(struct redis *r, int major, const char *what)
+{
+    char version[32];
+
+    version_of(r, version);
+    return strtol(version, NULL, 10) >= major ? 0 : lacks(r, what);
 }

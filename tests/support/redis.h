@@ -92,7 +92,12 @@ long redis_clients(struct redis *r);
  * "pubsub|numsub" a server before 7.0 only says how often "pubsub" ran. */
 long redis_calls(struct redis *r, const char *command);
 
-/* Skips the test, from its body, if the server has no ACL (before 6.0). */
-void redis_needs_acl(struct redis *r);
+/* These skip the test, from its body or its fixture, if the server lacks what
+ * it needs, and say so: "Redis 3.2.13 has no ACL". A body does not go on then;
+ * a fixture is returned -1, which it returns. 0: the server has it. */
+int redis_needs_acl(struct redis *r); /* Redis 6.0 */
+/* What only a server of this major version or a later one has. Valkey calls
+ * itself Redis 7.2. */
+int redis_needs(struct redis *r, int major, const char *what);
 
 #endif

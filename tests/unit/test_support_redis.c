@@ -178,16 +178,21 @@ static void test_server_without_acl(void **state)
     (void)state;
     struct redis none;
 
-    redis_needs_acl(&r); /* does not end this test */
+    assert_int_equal(redis_needs_acl(&r), 0); /* does not end this test */
+    assert_int_equal(redis_needs(&r, 1, "anything"), 0);
     assert_int_equal(
         redis_start(&none, "--rename-command", "ACL", "", NULL), 0);
     test_state.phase = TEST_SETUP;
-    redis_needs_acl(&none);
-    test_state.phase = TEST_BODY;
+    int rc = redis_needs_acl(&none);
     bool skipped = test_state.skip;
     test_state.skip = false;
+    int later = redis_needs(&none, 1000, "command of the far future");
+    bool also = test_state.skip;
+    test_state.skip = false;
+    test_state.phase = TEST_BODY;
     redis_stop(&none);
-    assert_true(skipped);
+    assert_true(rc == -1 && skipped);
+    assert_true(later == -1 && also);
 }
 
 int main(void)
