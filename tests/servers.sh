@@ -7,14 +7,16 @@
 # into a private directory, and runs there by its own loader: nothing is
 # installed, and apt's own state is neither read nor written.
 #
-#     sh tests/servers.sh BUILD [NAME...]   TAP; BUILD is a meson build directory
+#     sh tests/servers.sh BUILD [NAME...]
+#
+# writes TAP; BUILD is a meson build directory.
 #
 # Runs the live tests of BUILD that depend on the server's version; among them
 # is one of a user without scripts. The failovers take ten minutes for each of
 # three servers. NXLOCK_SERVERS=DIR keeps the servers in DIR and takes them from
 # there; without it all is removed at the end, also after a signal. What cannot
 # be got is skipped, with the reason. Any other DIR/NAME/redis-server is tested
-# too: of a version that Debian has no more. With NAMEs only these servers are tested.
+# too: of a version that Debian has no more. With NAMEs only these are tested.
 # Needs root, python3 and meson.
 set -u
 
@@ -44,8 +46,8 @@ have() {
 }
 
 if [ $# -eq 0 ] || [ ! -f "$1/build.ninja" ]; then
-    echo "usage: sh tests/servers.sh BUILD [NAME...] (a meson build directory)" \
-        >&2
+    echo "usage: sh tests/servers.sh BUILD [NAME...]" >&2
+    echo "BUILD is a meson build directory" >&2
     exit 2
 fi
 build=$(cd "$1" && pwd) || exit 1
