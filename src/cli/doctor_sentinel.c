@@ -137,6 +137,9 @@ size_t doctor_sentinel_ask(
     other.diagnostics.server = s->at;
     ask_all(&other, service, s);
     s->denied = s->result == NXL_E_DENIED && strstr(s->why, "NOPERM");
+    nxl_server_facts facts = doctor_facts(&other, 0);
+    s->in_clear = facts.sends_password && facts.state == NXL_SERVER_UP &&
+                  !facts.tls && !facts.local;
     addresses = client_addresses(other.client);
     nxl_client_free(other.client);
     return addresses;

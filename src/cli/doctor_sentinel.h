@@ -17,6 +17,7 @@ struct doctor_sentinel {
      * permission is missing. */
     int result;
     bool denied;
+    bool in_clear; /* a password was sent to another machine without TLS */
     char why[SENTINEL_WHY];
     char user[DOCTOR_FIELD]; /* that the URL has for it; "default": none */
     char id[DOCTOR_FIELD];   /* its run_id; "": unknown */

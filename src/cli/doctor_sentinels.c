@@ -359,6 +359,12 @@ static void report(struct doctor *d, const struct sentinels *s)
             report_answer(d, s, one, best);
         else
             report_silent(d, one);
+        if (one->in_clear)
+            diagnostic(&d->diagnostics, LEVEL_WARN, "password",
+                "write rediss+sentinel:// or sentinel_tls=1 if the Sentinels "
+                "have a port for TLS, or use a tunnel",
+                "it is sent to another machine without TLS: whoever is in "
+                "between can read it");
     }
     d->diagnostics.server = NULL;
     if (!best)

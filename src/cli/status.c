@@ -19,6 +19,7 @@
 
 /* Of a line about a server. */
 #define LINE_ROOM 512
+#define SENTINELS_NS UINT64_C(100000000)
 
 /* holder is NULL if the name is free. */
 static void json_state(struct json *json, const nxl_holder *holder)
@@ -148,6 +149,19 @@ static void print_words(struct session *session, const struct finding *found)
         line_print(found->line);
 }
 
+/* A majority is enough for an answer: lets the other Sentinels answer too, so
+ * that the line about the server does not say that they name another one. */
+static void await_sentinels(struct session *session)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    uint64_t end = nxl_now_ns() + SENTINELS_NS;
+
+    while (nxl_client_server_facts(session->client, 0, &facts) == NXL_OK &&
+           facts.sentinels_naming < facts.sentinels && nxl_now_ns() < end &&
+           session_turn(session, end) == NXL_OK)
+        ;
+}
+
 /* Prints the state; seen is NULL if the lock is free. Returns the exit code. */
 static int report(struct session *session, nxl_holder *seen)
 {
@@ -179,6 +193,8 @@ int subcommand_status(const struct args *args)
 
     if (code == 0) {
         int rc = holder_ask(&session, &holder);
+        if (args->verbose || args->json)
+            await_sentinels(&session);
         session_unblock_signals(&session);
         if (rc != NXL_OK && rc != NXL_FREE)
             code = session_failed(&session, "look at", rc);

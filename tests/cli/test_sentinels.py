@@ -15,8 +15,8 @@ import tempfile
 sys.dont_write_bytecode = True  # the tree stays as it is
 
 import metrics_file
-from rig import Tap, await_, clean_environment, free_port, nx
-from sentinel_group import Data, Group
+from rig import Tap, TlsServer, await_, clean_environment, free_port, nx
+from sentinel_group import Data, Group, Sentinel
 
 RUN = "nxlock_last_run_"
 TTL = ("--ttl", "3s")
@@ -307,6 +307,64 @@ def one_sentinel(room):
         room.equal(code, 69, "no lock is granted")
 
 
+def by_tls(room):
+    """The Sentinel and the server, or the server alone."""
+    if not os.environ.get("NXLOCK_TEST_CERTS"):
+        print("# left out: TLS; built without OpenSSL")
+        return
+    port = free_port()
+    with TlsServer() as server, Sentinel(
+            f"tls-port {port}", "tls-auth-clients no", "tls-replication yes",
+            f"tls-cert-file {server.file('server.pem')}",
+            f"tls-key-file {server.file('server.key')}",
+            f"tls-ca-cert-file {server.file('ca.pem')}",
+            f"sentinel monitor svc 127.0.0.1 {server.port} 1") as sentinel:
+        query = f"svc?max_ttl_ms=1000&cacert={server.file('ca.pem')}"
+        for what, at, more in (
+                ("both", port, ""),
+                ("the server alone", sentinel.port, "&sentinel_tls=0")):
+            _, out = room.doctor(
+                url=f"rediss+sentinel://127.0.0.1:{at}/{query}{more}")
+            room.finds(f"TLS of {what}", out, "ok", f"127.0.0.1:{at} sentinel",
+                       f"names 127.0.0.1:{server.port}")
+            room.finds("the server", out, "ok",
+                       f"rediss://127.0.0.1:{server.port}/0 tls",
+                       "certificate and its names are verified")
+
+
+def in_clear(room):
+    """The password of the Sentinels, on the way to another machine."""
+    elsewhere = ["unshare", "-rn", "sh", "-c",
+                 "ip link set lo up && ip addr add 10.1.2.3/32 dev lo && "
+                 'exec "$@"', "sh"]
+    if nx(*elsewhere, "true").returncode != 0:
+        print("# left out: a password without TLS: no unshare -rn, or ip")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        for name, text in (("password", "Zqx7Wvk9"), ("conf", "\n".join((
+                f"port {port}", "bind 10.1.2.3", "protected-mode no",
+                f"unixsocket {folder}/s", f"dir {folder}",
+                "user app on >Zqx7Wvk9 +info +sentinel",
+                "sentinel monitor svc 10.1.2.3 1 1", "")))):
+            with open(f"{folder}/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+            os.chmod(f"{folder}/{name}", 0o600)
+        script = (
+            f'setpriv --pdeathsig KILL "$1" {folder}/conf --sentinel '
+            "> /dev/null & "
+            f"until redis-cli -s {folder}/s PING > /dev/null 2>&1; do "
+            'sleep 0.02; done; "$2" doctor -u redis+sentinel://10.1.2.3:'
+            f"{port}/svc'?sentinel_user=app&sentinel_password_file="
+            f"{folder}/password'; kill $!")
+        program = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
+        done = nx(*elsewhere, "sh", "-c", script, "sh", program,
+                  os.path.abspath(room.nxlock))
+        room.finds("a password without TLS", done.stdout.decode(), "WARN",
+                   f"10.1.2.3:{port} password", "to another machine without "
+                   r"TLS: .*Remedy: write rediss\+sentinel://")
+
+
 HOST = "127.0.0.5"  # not the address from which the servers connect
 
 
@@ -388,6 +446,8 @@ def main(nxlock):
             act()
     one_sentinel(room)
     compose(room)
+    by_tls(room)
+    in_clear(room)
     return room.done()
 
 
