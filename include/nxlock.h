@@ -367,9 +367,11 @@ typedef struct nxl_client_options {
     int64_t wait_replicas;
     /* How long WAIT waits for them, 1 ... 60000 and at most timeout_ms. Default
      * 0: a 20th of the shortest ttl in use on the connection, between 50 and
-     * 500, and at most a third of timeout_ms. HARM: while it waits no other
-     * lock of this client is renewed, so it must be shorter than a third of
-     * their ttl. */
+     * 500, half of that with several servers, and at most a third of
+     * timeout_ms. HARM: while it waits no other lock of this client is renewed,
+     * so it must be shorter than a third of their ttl. With several servers an
+     * acquire waits for each of them for a 20th of its own ttl, between 50 and
+     * 500 ms: what is not shorter than that gets no answer in time. */
     int64_t wait_ms;
     /* 1: it counts only when it is in the server's append-only file and in
      * those of wait_replicas replicas, by fsync(): WAITAOF instead of WAIT.
@@ -820,7 +822,8 @@ int nxl_lock_release(nxl_lock *lock) NXL_MUST_USE;
  * release by the former owner before its own deadline, or freeing its handle or
  * client, takes the lock away from the new one; after that deadline it sends
  * nothing for this token. An adopted lock has no fencing token and no
- * min_hold_ms.
+ * min_hold_ms. With wait_replicas it does not wait for replicas, because it
+ * writes nothing; the next extension does.
  *
  * Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS).
  * NXL_OK: held. NXL_LOST: the lock is free or has another token.

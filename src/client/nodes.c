@@ -34,6 +34,7 @@ static bool add(
     *end = n;
     n->client = nodes->client;
     server_init(&n->server, to, sole, seed);
+    n->server.replicas.several = nodes->endpoint_count > 1;
     share_secrets(nodes, &n->server);
     n->server.spares = &nodes->spares;
     n->connection.kind = SOURCE_SERVER;

@@ -17,6 +17,8 @@
 #define WAITS_PER_TTL 20
 #define WAIT_MIN_MS 50
 #define WAIT_MAX_MS 500
+/* (With several servers half of it: by the same numbers core/calls.c limits how
+ * long one of them may take, and its answer has to come within that.) */
 /* Files are written every second, and replicas say once a second what is in
  * theirs: with less, nothing would ever count. */
 #define WAITAOF_MS 1500
@@ -43,8 +45,11 @@ static uint32_t patience_ms(const struct replicas *r)
     uint64_t share = r->shortest_ms / WAITS_PER_TTL;
     if (r->ms)
         return r->ms;
-    share =
-        r->aof ? WAITAOF_MS : earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
+    share = earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
+    if (r->aof)
+        share = WAITAOF_MS;
+    else if (r->several)
+        share /= 2;
     return (uint32_t)later(earlier(share, r->most_ms), 1);
 }
 

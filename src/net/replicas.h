@@ -24,6 +24,7 @@ struct replicas {
     bool asks;        /* one of both is set */
     uint32_t ms;      /* for so long; 0: by the ttls in use */
     uint32_t most_ms; /* by these at most: the answer has to come in time */
+    bool several;     /* it is one of several servers */
 
     /* Of the present connection. */
     bool due;           /* a write was formatted that no WAIT is behind yet */

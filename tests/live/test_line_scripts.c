@@ -601,6 +601,31 @@ static void the_next_number(void **state)
     assert_kind(line_send(&peer, &draw), OUTCOME_NOT_MINE);
 }
 
+/* A counter that is high enough stays as it is, and is written nonetheless:
+ * WAIT behind it counts the replicas that have what this connection wrote. */
+static void a_number_that_is_passed(void **state)
+{
+    struct verb raise = {.kind = VERB_RAISE,
+        .key = slice_of("k"),
+        .token = slice_of("A"),
+        .counter = slice_of("{k}:f"),
+        .fence = 41};
+    static const char *const ttls[] = {"99999999999", NULL};
+    for (size_t i = 0; i < 2; i++) {
+        held_by("A", 10000);
+        redis_run(&server, "SET", "{k}:f", "42", ttls[i] ? "PX" : NULL, ttls[i],
+            NULL);
+        long changes = server_number(
+            &server, "persistence", "rdb_changes_since_last_save");
+        struct outcome o = line_send(&peer, &raise);
+        assert_kind(o, OUTCOME_MINE);
+        assert_int_equal(o.fence, 42);
+        assert_true(server_number(&server, "persistence",
+                        "rdb_changes_since_last_save") > changes);
+        assert_int_equal(redis_pttl(&server, "{k}:f") > 0, ttls[i] != NULL);
+    }
+}
+
 /* ------------------------------------------------------------------- rights */
 
 #define RELEASER                                                               \
@@ -747,6 +772,7 @@ int main(void)
         line_test(keys_of_another_type),
         line_test(names_with_a_hash_tag),
         line_test(the_next_number),
+        line_test(a_number_that_is_passed),
         line_test(who_may_not_hand_over),
         line_test(who_may_not_wait),
         line_test(keys_that_may_not_be_touched),

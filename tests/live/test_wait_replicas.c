@@ -183,6 +183,30 @@ static void a_wait_fits_the_timeout(void **state)
     end(lock, client);
 }
 
+/* With several servers its answer has to come within the time that an acquire
+ * gives to each of them: 500 ms for this lease. */
+static void a_wait_fits_the_time_of_one_server(void **state)
+{
+    char url[512];
+    static const char *const more = "wait_replicas=1&guard_restarts=off";
+    static struct redis other; /* has no replica */
+    if (redis_start(&other, NULL) != 0)
+        fail();
+    snprintf(url, sizeof(url), "%s?%s,%s?%s", server.unix_url, more,
+        other.unix_url, more);
+    nxl_client *client = client_at(url);
+    nxl_lock *lock = new_lock(client, "k", 10000);
+    redis_freeze(&replica);
+    int64_t end_ms = test_now_ms() + 20000;
+    do { /* a busy machine needs longer */
+        assert_true(test_now_ms() < end_ms);
+        assert_int_not_equal(nxl_lock_acquire(lock, 0), NXL_OK);
+    } while (
+        !strstr(nxl_lock_errmsg(lock), "0 of 1 replica had it within 250ms"));
+    end(lock, client);
+    redis_stop(&other);
+}
+
 static void no_replica_is_there(void **state)
 {
     nxl_client *client = waiting_client("&wait_ms=60");
@@ -499,6 +523,8 @@ int main(void)
         cmocka_unit_test_setup(
             an_extension_that_writes_nothing_is_unknown, replica_set_up),
         cmocka_unit_test_setup(a_wait_fits_the_timeout, replica_set_up),
+        cmocka_unit_test_setup(
+            a_wait_fits_the_time_of_one_server, replica_set_up),
         cmocka_unit_test_setup(no_replica_is_there, replica_set_up),
         cmocka_unit_test_setup(cut_off_while_it_waits, replica_set_up),
         cmocka_unit_test_setup(demoted_while_it_waits, replica_set_up),

@@ -6,6 +6,8 @@
 -- draws the next number (ARGV[2] is 0) for a lock that was handed over, if the
 -- key still has the token. Returns the counter; 0: the key does not have the
 -- token. The next number and the counter's TTL follow the rules of fence.lua.
+-- A counter that is high enough is written as well, because WAIT counts the
+-- replicas that have what its own connection has written.
 -- include lock.lua
 -- include counter.lua
 local s, wrong = content(KEYS[1])
@@ -18,14 +20,12 @@ local last, failure = counter_of(KEYS[2])
 local fence, draws = tonumber(ARGV[2]), ARGV[2] == '0'
 if draws and failure then
     return failure
-elseif draws then
-    fence = last + 1
-elseif last and last >= fence then
-    return last
 end
 local now = clock()
 if draws then
-    fence = math.max(fence, now or 0)
+    fence = math.max(last + 1, now or 0)
+else
+    fence = math.max(last or 0, fence)
 end
 count(KEYS[2], fence, now, ARGV[3])
 return fence
