@@ -240,17 +240,19 @@ class Sum:
             self.after[kind].append(first[kind][1])
 
     def shown(self):
-        """The times in the table: with the guard from the event; without it,
-        how late it was."""
+        """The times in the table, if any: with the guard from the event;
+        without it, how late it was."""
         return self.first if self.guard == "on" else self.after
 
     def row(self):
         waits = self.shown()
         def seconds(wait):
             return "none" if wait > NEVER_S / 2 else f"{wait:.2f} s"
-        cells = [f"{self.doubled[kind]}; "
+        cells = ["-" if kind not in self.kinds else
+                 f"{self.doubled[kind]}" if not waits else
+                 f"{self.doubled[kind]}; "
                  f"{seconds(statistics.median(waits[kind]))} "
-                 f"({seconds(max(waits[kind]))})" if kind in self.kinds else "-"
+                 f"({seconds(max(waits[kind]))})"
                  for kind in KINDS]
         any_of = f"{self.any} of {self.options.runs}"
         if not self.event.loses:
