@@ -12,6 +12,7 @@ import pathlib
 import pty
 import re
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -149,13 +150,16 @@ class Place:
             raise Wrong("meson install:\n" + install.stdout + install.stderr)
         self.bin = found[0].parents[2] / "bin"
         wrappers = directory / "wrap"
+        # ccache looks in PATH for the compiler that it stands for.
+        path = os.environ.get("PATH", "/usr/bin:/bin")
         wrappers.mkdir()
         for name in ("cc", "c++"):
             compiler = shutil.which(name)
             if compiler is None and name == "cc":
                 raise Wrong("there is no cc")
             (wrappers / name).write_text(
-                f'#!/bin/sh\nexec {compiler} -Wall -Wextra -Werror "$@"\n')
+                f"#!/bin/sh\nexport PATH={shlex.quote(path)}\n"
+                f'exec {compiler} -Wall -Wextra -Werror "$@"\n')
             (wrappers / name).chmod(0o755)
         self.server = Server(directory, private)
         self.always = {"NXLOCK_CONFIG": "none"}
@@ -170,8 +174,7 @@ class Place:
             # a real install. The command does not need it.
             "LD_LIBRARY_PATH": str(found[0].parents[1]),
             "LC_ALL": "C", "TERM": "dumb",
-            "PATH": f"{wrappers}:{self.bin}:"
-                    + os.environ.get("PATH", "/usr/bin:/bin"),
+            "PATH": f"{wrappers}:{self.bin}:{path}",
             "PKG_CONFIG_PATH": str(found[0].parent),
             "PKG_CONFIG_SYSROOT_DIR": str(tree),
         }
