@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks what a failover would do to locks: how long they pause, what a primary
- * does that is cut off from its replicas, and whether the clocks of the
- * replicas agree with its own. docs/failover.md has the reasons.
+ * does that is cut off from its replicas, whether the clocks of the replicas
+ * agree with its own, and which of them is promoted. docs/failover.md has the
+ * reasons.
  *
  * Invariant: nothing is changed on any server. A password goes to a replica,
  * whose address the primary names, only where doctor does not warn of sending
@@ -19,6 +20,7 @@
 #include "cli/answer.h"
 #include "cli/connect.h"
 #include "cli/doctor_clock.h"
+#include "cli/doctor_replicas.h"
 #include "cli/duration.h"
 #include "cli/foreign.h"
 
@@ -113,7 +115,8 @@ static void check_pause(struct doctor *d, size_t server)
             what, most);
 }
 
-/* ----------------------------------------------------------------- clocks */
+/* ----------------------------------------------------------------- each
+ * replica */
 
 struct replica {
     char host[DOCTOR_FIELD];
@@ -214,9 +217,9 @@ static void report_not_checked(
         "of the replica %s: not checked: %s", name, why);
 }
 
-/* Compares the replica's clock with the primary's. */
-static void check_replica_clock(
-    struct doctor *d, size_t server, const struct replica *r)
+/* Compares the replica's clock with the primary's, and reads its priority. */
+static void check_replica(struct doctor *d, size_t server,
+    const struct replica *r, struct replica_priorities *priorities)
 {
     struct clock_lead here, there;
     struct doctor other = *d;
@@ -227,8 +230,10 @@ static void check_replica_clock(
     other.client = replica_client(d, server, r, &why);
     if (!other.client) {
         report_not_checked(d, name, why);
+        priorities->unknown++;
         return;
     }
+    doctor_priority(&other, priorities);
     if (!doctor_clock_lead(&other, 0, &there))
         report_not_checked(d, name, nxl_client_errmsg(other.client));
     else if (!doctor_clock_lead(d, server, &here))
@@ -240,24 +245,28 @@ static void check_replica_clock(
     nxl_client_free(other.client);
 }
 
-static void check_clocks(
+static void check_each(
     struct doctor *d, size_t server, const struct answer *info)
 {
+    struct replica_priorities priorities = {0};
     struct replica replica;
 
     for (unsigned i = 0; find_replica(info, i, &replica); i++) {
         if (i == COMPARED) {
             diagnostic(&d->diagnostics, LEVEL_NOTE, "clock", NULL,
                 "of the first %d replicas only", COMPARED);
-            return;
+            break;
         }
-        if (replica.host[0] != '\0')
-            check_replica_clock(d, server, &replica);
-        else
-            diagnostic(&d->diagnostics, LEVEL_NOTE, "clock", NULL,
-                "of replica %u: not checked: INFO does not tell its address",
-                i);
+        if (replica.host[0] != '\0') {
+            check_replica(d, server, &replica, &priorities);
+            continue;
+        }
+        priorities.unknown++;
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "clock", NULL,
+            "of replica %u: not checked: INFO does not tell its address", i);
     }
+    if (doctor_wait_replicas(d, server) > 0)
+        doctor_priorities(d, server, &priorities);
 }
 
 void doctor_failover(struct doctor *d, size_t server, const struct answer *info)
@@ -269,9 +278,11 @@ void doctor_failover(struct doctor *d, size_t server, const struct answer *info)
         return;
     long replicas =
         strtol(doctor_field(info, "connected_slaves", text), NULL, 10);
+    doctor_replicas(d, server, info);
     if (replicas > 0) {
         check_cut_off(d, server, info, replicas);
-        check_clocks(d, server, info);
+        check_each(d, server, info);
     }
     check_pause(d, server);
+    doctor_durability(d, server, info);
 }

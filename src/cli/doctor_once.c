@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/connect.h"
+#include "cli/doctor_replicas.h"
 #include "cli/foreign.h"
 #include "cli/report.h"
 
@@ -54,7 +54,8 @@ static bool keeps_over_restarts(
     }
     if (!doctor_config(d, server, "appendfsync", often))
         snprintf(often, sizeof(often), "unknown");
-    if (strcmp(often, "always") == 0)
+    if (strcmp(often, "always") == 0 ||
+        (strcmp(often, "everysec") == 0 && doctor_wait_aof(d, server)))
         return true;
     diagnostic(&d->diagnostics, LEVEL_WARN, WHAT,
         "CONFIG SET appendfsync always" IN_FILE,
@@ -104,18 +105,6 @@ static bool has_room(struct doctor *d, const struct answer *info)
     return false;
 }
 
-/* wait_replicas of the URL; -1: it does not have it. */
-static int64_t waits_for(const struct doctor *d, size_t server)
-{
-    struct url_list list;
-
-    if (!connect_urls(d->args, &list))
-        return -1;
-    int64_t replicas = url_wait_replicas(list.urls[server]);
-    url_list_free(&list);
-    return replicas;
-}
-
 static bool survives_failovers(
     struct doctor *d, size_t server, const struct answer *info)
 {
@@ -123,10 +112,11 @@ static bool survives_failovers(
         "write wait_replicas=1 in the URL of all programs (2 if two servers "
         "may fail at once), or use a separate server without replicas for "
         "records";
-    char text[DOCTOR_FIELD];
-    long count = strtol(doctor_field(info, "connected_slaves", text), NULL, 10);
-    int64_t waits = waits_for(d, server);
-    const char *s = count == 1 ? "" : "s";
+    static const char more_replicas[] =
+        "have more replicas than wait_replicas says";
+    struct replica_count count = doctor_replica_count(info);
+    int64_t waits = doctor_wait_replicas(d, server);
+    const char *s = count.connected == 1 ? "" : "s";
 
     if (waits < 0 && doctor_facts(d, server).failover_guarded) {
         report_unfit(d, EXIT_CONFIG, remedy,
@@ -134,17 +124,22 @@ static bool survives_failovers(
             "with guard_failover nxlock once is refused");
         return false;
     }
-    if (waits > 0 && waits >= count)
-        diagnostic(&d->diagnostics, LEVEL_WARN, WHAT,
-            "have more replicas than wait_replicas says",
+    if (waits > count.in_sync) {
+        report_unfit(d, EXIT_UNAVAILABLE, more_replicas,
+            "fewer replicas are in sync than wait_replicas says: nothing is "
+            "recorded");
+        return false;
+    }
+    if (waits > 0 && waits == count.in_sync)
+        diagnostic(&d->diagnostics, LEVEL_WARN, WHAT, more_replicas,
             "wait_replicas is %lld, of %ld replica%s: while one is away, "
             "nothing is recorded",
-            (long long)waits, count, s);
-    else if (waits <= 0 && count > 0)
+            (long long)waits, count.connected, s);
+    else if (waits <= 0 && count.connected > 0)
         diagnostic(&d->diagnostics, LEVEL_WARN, WHAT, remedy,
             "a primary with %ld replica%s: replication is asynchronous, so a "
             "failover may lose the last records",
-            count, s);
+            count.connected, s);
     else
         return true;
     return false;
@@ -165,6 +160,27 @@ static bool knows_scripts(struct doctor *d, const struct answer *info)
     return false;
 }
 
+/* Until when, and what loses it earlier. */
+static void report_kept(struct doctor *d, size_t server)
+{
+    long long waits = doctor_wait_replicas(d, server);
+    const char *when = doctor_wait_aof(d, server)
+                           ? "before a record counts (wait_aof)"
+                           : "always";
+
+    if (waits > 0)
+        diagnostic(&d->diagnostics, LEVEL_OK, WHAT, NULL,
+            "append-only file, fsync %s, noeviction, wait_replicas=%lld: a "
+            "record is kept until it expires, unless %lld servers fail at once "
+            "or a replica that lacks it is promoted",
+            when, waits, waits + 1);
+    else
+        diagnostic(&d->diagnostics, LEVEL_OK, WHAT, NULL,
+            "append-only file, fsync %s, noeviction: a record is kept until it "
+            "expires",
+            when);
+}
+
 void doctor_once(struct doctor *d, size_t server, const struct answer *info)
 {
     bool kept = keeps_over_restarts(d, server, info);
@@ -174,9 +190,7 @@ void doctor_once(struct doctor *d, size_t server, const struct answer *info)
     bool knows = knows_scripts(d, info);
 
     if (kept && stays && safe && room && knows)
-        diagnostic(&d->diagnostics, LEVEL_OK, WHAT, NULL,
-            "append-only file, fsync always, noeviction: a record is kept "
-            "until it expires");
+        report_kept(d, server);
 }
 
 void doctor_once_servers(struct doctor *d)

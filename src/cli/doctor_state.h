@@ -13,7 +13,7 @@
 #include "cli/args.h"
 #include "cli/diagnostic.h"
 
-#define DOCTOR_FIELD 128
+#define DOCTOR_FIELD 256
 #define DOCTOR_ALL SIZE_MAX /* all servers */
 
 struct doctor {

@@ -358,6 +358,16 @@ int64_t url_wait_replicas(const char *url)
     return (int64_t)e.settings.wait_replicas;
 }
 
+bool url_wait_aof(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    endpoint_free(&e);
+    return e.settings.wait_aof != 0;
+}
+
 bool url_has_parameter(const char *url, const char *name)
 {
     struct endpoint e;

@@ -49,6 +49,8 @@ bool url_sentinel(const char *url, size_t i, char *out, size_t size);
 bool url_service(const char *url, char *out, size_t size);
 /* The parameter wait_replicas; -1: the URL does not have it. */
 int64_t url_wait_replicas(const char *url);
+/* Is it wait_aof=1? */
+bool url_wait_aof(const char *url);
 /* Is it verify=none? */
 bool url_trusts_anybody(const char *url);
 /* The value of user, password, password_file, sentinel_user, sentinel_password,

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """test_doctor_failover.py NXLOCK: what doctor says of a failover: a primary
-that is cut off, how long locks pause, and the clocks of the replicas.
+that is cut off, how long locks pause, the clocks of the replicas, and whether
+they are those that wait_replicas needs.
 
 The replica announces the port of a proxy, which changes what it tells as its
 time.
@@ -9,6 +10,7 @@ time.
 
 import os
 import re
+import signal
 import socket
 import sys
 import threading
@@ -160,6 +162,86 @@ class Room:
         self.tap.check(b"READONLY" not in self.replica.cli(
             "INFO", "errorstats"), "nothing was written to the replica")
 
+    def connected(self, count):
+        """So many replicas are in sync?"""
+        return self.primary.cli("INFO", "replication").count(
+            b",state=online,") == count
+
+    def waits(self, other):
+        """wait_replicas beside the replicas there are; other is a second."""
+        self.clock.ahead_us = 0
+        code, out = self.doctor("")
+        self.finds("one server", out, "note", "durability",
+                   "as durable as one server's memory, and a failover may lose "
+                   ".*Remedy: wait_replicas=1")
+        code, out = self.doctor("wait_replicas=2")
+        self.finds("too few", out, "FAIL", "replicas", "wait_replicas is 2, but"
+                   r" 1 replica is connected: no lock is granted\. Remedy: ")
+        self.tap.equal(code, 69, "no lock")
+        self.lacks("and no durability", out, "durability")
+        _, out = self.doctor("wait_replicas=1")
+        self.finds("just enough", out, "note", "replicas", "wait_replicas is "
+                   "1, and 1 is in sync: while one is away, no lock is granted")
+        self.finds("two servers", out, "ok", "durability",
+                   r"as durable as 2 servers \(wait_replicas=1\): ")
+        other.cli("REPLICAOF", "127.0.0.1", str(self.primary.port))
+        self.tap.check(await_(lambda: self.connected(2)), "a second replica")
+        code, out = self.doctor("guard_failover=on&wait_replicas=1")
+        self.finds("more than enough", out, "ok", "replicas",
+                   "wait_replicas is 1, and 2 are in sync")
+        self.tap.check("priority" not in out, "of equal priority", out)
+        self.tap.equal(code, 0, "all is well")
+        _, out = self.doctor("wait_replicas=2&wait_aof=1")
+        self.finds("their files", out, "ok", "durability",
+                   "as durable as the append-only files of 3 servers")
+        self.priorities(other)
+        self.records()
+        other.process.send_signal(signal.SIGSTOP)
+        self.tap.check(await_(lambda: re.search(
+            rb",lag=([3-9]|\d\d)", self.primary.cli("INFO", "replication"))),
+                       "it stops")
+        code, out = self.doctor("wait_replicas=2")
+        self.finds("too few in sync", out, "FAIL", "replicas", "of 2 replicas 1"
+                   r" is in sync: no lock is granted\. Remedy: wait until INFO")
+        self.tap.equal(code, 69, "no lock either")
+        other.process.send_signal(signal.SIGCONT)
+        other.cli("REPLICAOF", "NO", "ONE")
+        self.tap.check(await_(lambda: self.connected(1)), "one replica again")
+
+    def priorities(self, other):
+        other.cli("CONFIG", "SET", "replica-priority", "50")
+        code, out = self.doctor("guard_failover=on&wait_replicas=1")
+        self.finds("unequal priorities", out, "WARN", "replicas",
+                   "replica-priority is between 50 and 100: a Sentinel prom.* "
+                   "the one with the smallest, .*Remedy: CONFIG SET replica-pr")
+        self.tap.equal(code, 1, "are a warning")
+        _, out = self.doctor("guard_failover=on")
+        self.tap.check("priority" not in out, "if something waits for them",
+                       out)
+        other.cli("CONFIG", "SET", "replica-priority", "0")
+        _, out = self.doctor("wait_replicas=1")
+        self.finds("never promoted", out, "WARN", "replicas",
+                   r"1 of them is never promoted \(replica-priority 0\), but "
+                   "wait_replicas=1 counts them")
+        _, out = self.doctor("wait_replicas=2")
+        self.tap.check("priority" not in out, "another must have it too", out)
+        other.cli("CONFIG", "SET", "replica-priority", "100")
+
+    def records(self):
+        self.primary.cli("CONFIG", "SET", "appendonly", "yes")
+        _, out = self.doctor("wait_replicas=1", "--once")
+        self.finds("a record", out, "WARN", "once", "fsync everysec: ")
+        _, out = self.doctor("wait_replicas=1&wait_aof=1", "--once")
+        self.finds("waits for an fsync", out, "ok", "once",
+                   r"fsync before a record counts \(wait_aof\), noeviction, "
+                   "wait_replicas=1: .*unless 2 servers fail at once")
+        _, out = self.doctor("wait_replicas=2", "--once")
+        self.finds("with as many as there are", out, "WARN", "once",
+                   "wait_replicas is 2, of 2 replicas: while one is away")
+        _, out = self.doctor("wait_replicas=3", "--once")
+        self.finds("with more", out, "FAIL", "once", "nothing is recorded")
+        self.primary.cli("CONFIG", "SET", "appendonly", "no")
+
     def passwords(self):
         for one in (self.replica, self.primary):
             one.cli("CONFIG", "SET", "masterauth", "sesame")
@@ -200,19 +282,21 @@ class Room:
 
 
 def main(nxlock):
-    ports = free_port(), free_port()
+    ports = free_port(), free_port(), free_port()
     with Server("--port", str(ports[0]), "--bind", "127.0.0.1") as primary, \
-            Server("--port", str(ports[1]), "--bind", "127.0.0.1") as replica:
+            Server("--port", str(ports[1]), "--bind", "127.0.0.1") as replica, \
+            Server("--port", str(ports[2]), "--bind", "127.0.0.1") as other:
         clean_environment(primary)
         primary.port = ports[0]
-        for one in (primary, replica):
+        for one in (primary, replica, other):
             one.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
         room = Room(nxlock, primary, replica, Clock(ports[1]))
         await_(lambda: re.search(rb"uptime_in_seconds:([4-9]|\d\d)",
                                  primary.cli("INFO")))
         room.alone()
         room.follow()
-        for act in (room.cut_off, room.pause, room.clocks, room.passwords,
+        for act in (room.cut_off, room.pause, room.clocks,
+                    lambda: room.waits(other), room.passwords,
                     room.unreached):
             act()
     return room.tap.done()
