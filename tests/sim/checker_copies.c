@@ -11,6 +11,10 @@
 #include "sim/replication.h"
 #include "sim/world.h"
 
+/* By how much the clock of a primary may be ahead of that of the one before,
+ * which has given the lease, and has handed over. */
+#define CLOCKS (50 * MS)
+
 void checker_copied(struct world *w, const struct model_server *s,
     const struct written *written)
 {
@@ -79,11 +83,11 @@ static bool lasts(const struct world *w, struct model_server *s,
     uint64_t until = w->checker.of[k->process->index][k->index].copied;
     int64_t left_ms = key->until_ms - server_clock_ms(w, s);
     return key->token == k->token && left_ms >= 0 &&
-           ms_to_ns((uint64_t)left_ms) + MS >= until - w->now;
+           ms_to_ns((uint64_t)left_ms) + CLOCKS >= until - w->now;
 }
 
 /* The primary has the lock that k relies on, and the replica has not, or not
- * for so long. (The clock of a primary that took over before may be wrong.) */
+ * for so long. */
 static bool loses(const struct world *w, struct model_server *s,
     const struct worker *k, const struct replica *r)
 {
