@@ -658,8 +658,9 @@ typedef struct nxl_stats {
     /* With a URL that names Sentinels. */
     uint64_t unconfirmed;      /* grants, extensions, adoptions, reports of work
                                 * (nxl_once_tell()) and messages to waiters that
-                                * did not count: no majority of the Sentinels
-                                * had named the server in the 2 s before */
+                                * did not count, or were not sent: no majority
+                                * of the Sentinels had named the server in the
+                                * 2 s before */
     uint64_t sentinels_naming; /* how many name the server now */
 } nxl_stats;
 

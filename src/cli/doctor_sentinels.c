@@ -320,10 +320,11 @@ static void check_number(struct doctor *d, const struct sentinels *s)
                   "no lock is granted and no failover begins");
 }
 
-/* A failover begins when a quorum takes the primary for down. */
+/* A failover begins when a quorum of those that know each other takes the
+ * primary for down. */
 static void check_quorum(struct doctor *d, const struct sentinels *s)
 {
-    int64_t least = -1, most = -1;
+    int64_t least = -1, most = -1, needed = s->known / 2 + 1;
     char remedy[2 * DOCTOR_FIELD];
 
     for (size_t i = 0; i < s->count; i++) {
@@ -333,18 +334,18 @@ static void check_quorum(struct doctor *d, const struct sentinels *s)
     }
     snprintf(remedy, sizeof(remedy),
         "SENTINEL SET %s quorum %lld, at each of them", s->service,
-        (long long)majority(s));
-    if (most > s->all)
+        (long long)needed);
+    if (most > s->known)
         diagnostic(&d->diagnostics, LEVEL_WARN, WHAT, remedy,
             "the quorum is %lld, more than there are Sentinels (%lld): no "
             "failover ever begins",
-            (long long)most, (long long)s->all);
-    else if (least > 0 && least < majority(s))
+            (long long)most, (long long)s->known);
+    else if (least > 0 && least < needed)
         diagnostic(&d->diagnostics, LEVEL_WARN, WHAT, remedy,
             "the quorum is %lld, less than a majority of %lld: %lld "
             "Sentinel%s that cannot reach the primary begin%s a failover "
             "though the others can, and then locks pause",
-            (long long)least, (long long)s->all, (long long)least,
+            (long long)least, (long long)s->known, (long long)least,
             least == 1 ? "" : "s", least == 1 ? "s" : "");
 }
 

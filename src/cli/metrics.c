@@ -98,8 +98,9 @@ static void print_sentinels(FILE *out, const nxl_stats *stats)
         "How many Sentinels named the server when the last run ended.", "");
     fprintf(out, "%" PRIu64 "\n", stats->sentinels_naming);
     put_metric(out, "nxlock_last_run_unconfirmed",
-        "How many grants, extensions and messages did not count in the last "
-        "run, because no majority of the Sentinels named the server.",
+        "How many grants, extensions and messages did not count, or were not "
+        "sent, in the last run, because no majority of the Sentinels named the "
+        "server.",
         "");
     fprintf(out, "%" PRIu64 "\n", stats->unconfirmed);
 }

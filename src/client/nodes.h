@@ -24,8 +24,9 @@ struct voter {
     const struct node *duplicate; /* REASON_DUPLICATE: the same server's */
     uint64_t failover_at; /* one was seen then that the program has not been
                            * warned of; 0: none */
-    uint64_t unconfirmed; /* outcomes and messages that did not count, because
-                           * no majority of the Sentinels had named it */
+    uint64_t unconfirmed; /* requests and messages that did not count, or were
+                           * not sent, because no majority of the Sentinels had
+                           * named it */
 };
 
 /* What the client's poller reports. */

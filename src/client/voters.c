@@ -237,8 +237,11 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
         return other;
     }
     if (weigh_outcome(&n->voter.eligibility, verb, outcome, n->server.alive_at,
-            now, other))
+            now, other)) {
+        n->voter.unconfirmed += outcome->kind == OUTCOME_FAULT &&
+                                outcome->fault == FAULT_UNCONFIRMED;
         return outcome;
+    }
     n->voter.unconfirmed += other->fault == FAULT_UNCONFIRMED;
     judge_again(n, now);
     if (!other->text.data) /* else the server's own words */

@@ -335,8 +335,9 @@ static unsigned most_named(const struct watch *w)
     for (unsigned i = 0; i < c->count; i++) {
         const struct sentinel_view *v = &c->views[i];
         bool current = !w->list[i]->failed && !sentinel_is_pending(w->list[i]);
-        unsigned count =
-            current && v->asked_at ? confirm_count(c, v->host, v->port, 0) : 0;
+        unsigned count = current && v->asked_at
+                             ? confirm_count(c, v->host, v->port, w->looked_at)
+                             : 0;
         most = count > most ? count : most;
     }
     return most;

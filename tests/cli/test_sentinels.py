@@ -144,8 +144,34 @@ class Room(Tap):
         self.finds("two do not answer", out, "FAIL", "sentinels",
                    "1 of 3 names .*, and 2 have to: no lock is granted")
         self.equal(code, 69, "no lock is granted")
+        self.thaw()
+
+    def thaw(self):
         for one in self.group.sentinels[1:]:
             one.thaw()
+
+    def unconfirmed(self):
+        """A lock that is renewed, without a majority: it is lost in time, and
+        what was asked of the primary is counted."""
+        folder = self.group.primary.folder
+        url = self.group.url("max_ttl_ms=3000&timeout_ms=400")
+        process = subprocess.Popen(
+            [self.nxlock, "run", "u", *TTL, "--metrics", folder, "-u", url,
+             "--", "sleep", "60"],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.check(await_(lambda: self.primary.cli("EXISTS", "u") == b"1\n"),
+                   "it holds")
+        for one in self.group.sentinels[1:]:
+            one.freeze()
+        said = process.communicate(timeout=60)[1]
+        self.equal(process.returncode, 79, "the lock is lost")
+        self.check(b"2 of 3 Sentinels have to name one primary, and 1 does; "
+                   in said, "and it is said why", said.decode())
+        _, found = metrics_file.read(os.path.join(folder, f"{RUN}u.prom"))
+        self.check(found.get(RUN + "unconfirmed", 0) >= 1 and
+                   found.get(RUN + "sentinels_naming") == 1.0, "and counted",
+                   found)
+        self.thaw()
 
     def listed(self):
         """Not all of them, or one of them twice."""
@@ -442,7 +468,8 @@ def main(nxlock):
         room.metrics()
         room.outdated(stranger)
         # A Sentinel that was stopped takes part in no failover for 30 s.
-        for act in (room.status, room.one_is_down, room.replica_named):
+        for act in (room.status, room.one_is_down, room.unconfirmed,
+                    room.replica_named):
             act()
     one_sentinel(room)
     compose(room)
