@@ -10,6 +10,7 @@
  */
 #include "net/connect.h"
 
+#include "base/clock.h"
 #include "base/deadline.h"
 #include "net/quote.h"
 
@@ -82,11 +83,12 @@ static enum fault handshake_done(struct server *s)
         text_set(&s->why, "LOADING the server is reading its data in");
         return FAULT_RETRY;
     }
+    if (!s->handshake.facts.told_at)
+        s->handshake.facts.told_at = s->handshake.told_at;
     s->state = SERVER_UP;
     s->trying = false;
     s->known = true;
     s->facts = s->handshake.facts;
-    s->facts.told_at = s->heard_at;
     s->logged_in = !s->facts.no_login;
     login_accepted(&s->login);
     s->dialect.scripts_unverified =
@@ -108,6 +110,7 @@ static bool sent_early(const struct server *s)
 static enum fault ask_more(struct server *s)
 {
     size_t before = buf_len(&s->conn.out);
+    s->handshake.asked_at = s->heard_at;
     if (sent_early(s)) {
         /* Their answers would come before that about its slots. The next
          * connection sends nothing early. */
@@ -127,6 +130,8 @@ static enum fault ask_more(struct server *s)
 enum fault connect_reply(struct server *s, const struct reply *reply)
 {
     enum fault fault = FAULT_NONE;
+    /* heard_at was read an unknown time before the reply came. */
+    s->handshake.told_at = later(s->heard_at, clock_now());
     switch (handshake_reply(&s->handshake, reply, &fault)) {
     case HANDSHAKE_WAIT:
         return FAULT_NONE;

@@ -56,7 +56,7 @@ void server_init(
 void server_guard_failover(
     struct server *s, struct slice marker, uint64_t needed_s)
 {
-    s->age = (struct age_terms){marker, (int64_t)needed_s, s->facts.replid,
+    s->age = (struct age_terms){marker, (int64_t)needed_s, &s->facts,
         !s->follows || !guarded(GUARD_NAMED)};
     s->who.age = &s->age;
     if (!s->to.address->path && !s->follows)

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "base/deadline.h"
 #include "wire/classify.h"
 #include "wire/command.h"
 #include "wire/marker.h"
@@ -24,8 +25,16 @@ enum step {
     STEP_LOAD, /* and one step for each further script */
     STEP_END = STEP_LOAD + SCRIPTS_LOADED,
     STEP_SLOTS,    /* of a node of a Redis Cluster, after all others */
+    STEP_CLOCK,    /* of a primary that hands over, and of the next one */
     STEP_REPLICAS, /* of a primary that was promoted */
 };
+
+/* The clocks of both are compared, and how exactly the answers show them
+ * decides for how long locks pause. On a busy machine some take long: ask
+ * again, until one took no longer than this, which is a third of what is too
+ * much. */
+#define CLOCK_FINE (2 * NS_PER_MS)
+#define CLOCK_READINGS 5
 
 const enum script_id scripts_loaded[SCRIPTS_LOADED] = {
     SCRIPT_EXTEND, SCRIPT_INSPECT, SCRIPT_RELEASE};
@@ -82,6 +91,10 @@ static bool send_step(
     case STEP_SLOTS:
         argv[argc++] = slice_of("CLUSTER");
         argv[argc++] = slice_of("NODES");
+        break;
+    case STEP_CLOCK:
+        argv[argc++] = slice_of("INFO");
+        argv[argc++] = slice_of("server");
         break;
     case STEP_REPLICAS: /* every version knows the old word */
         argv[argc++] = slice_of("CLIENT");
@@ -140,7 +153,27 @@ static bool age_matters(const struct handshake *h)
     const struct facts *f = &h->facts;
     return age && f->replid[0] && f->replid2[0] &&
            strcmp(f->role, "master") == 0 &&
-           strcmp(f->replid, age->known) != 0 && f->primary_s < age->needed_s;
+           strcmp(f->replid, age->last->replid) != 0 &&
+           f->primary_s < age->needed_s;
+}
+
+static bool is_former_primary(const struct facts *f)
+{
+    return f->replid2[0] && strcmp(f->role, "slave") == 0;
+}
+
+/* Is it a former primary, or the one to which the last connection's server may
+ * have handed over? Then the time that it tells has to be exact. */
+static bool clock_matters(const struct handshake *h)
+{
+    const struct age_terms *age = h->who->age;
+    const struct facts *f = &h->facts;
+    if (!age || !f->time_us || !f->replid2[0] ||
+        !(is_former_primary(f) || is_former_primary(age->last)))
+        return false;
+    return h->clock_readings == 0 ||
+           (h->clock_readings < CLOCK_READINGS &&
+               elapsed(f->asked_at, f->told_at) > CLOCK_FINE);
 }
 
 /* The question after that one; QUESTION_END: there is none. */
@@ -148,6 +181,8 @@ static unsigned question_after(const struct handshake *h, unsigned question)
 {
     if (question < QUESTION_SLOTS && h->facts.cluster)
         return QUESTION_SLOTS;
+    if (question <= QUESTION_CLOCK && clock_matters(h))
+        return QUESTION_CLOCK;
     if (question < QUESTION_REPLICAS && age_matters(h) &&
         h->who->age->by_replicas)
         return QUESTION_REPLICAS;
@@ -162,6 +197,8 @@ bool handshake_ask(struct handshake *h, struct buf *out)
     switch (h->question) {
     case QUESTION_SLOTS:
         return send_step(h->who, STEP_SLOTS, out);
+    case QUESTION_CLOCK:
+        return send_step(h->who, STEP_CLOCK, out);
     case QUESTION_REPLICAS:
         return send_step(h->who, STEP_REPLICAS, out);
     case QUESTION_MARKER:
@@ -179,12 +216,35 @@ static enum handshake_next next_question(const struct handshake *h)
                                                           : HANDSHAKE_ASK;
 }
 
+/* Keeps the most exact reading of its clock. The first one replaces that of the
+ * other INFO, whose reply came together with others. */
+static void take_clock(struct handshake *h, const struct reply *reply)
+{
+    struct facts seen = {0};
+    struct facts *f = &h->facts;
+    if (reply->kind == REPLY_STRING)
+        facts_read_info(&seen, reply);
+    if (!seen.time_us) { /* go on with what there is */
+        h->clock_readings = CLOCK_READINGS;
+        return;
+    }
+    if (h->clock_readings == 0 ||
+        elapsed(h->asked_at, h->told_at) < elapsed(f->asked_at, f->told_at)) {
+        f->time_us = seen.time_us;
+        f->asked_at = h->asked_at;
+        f->told_at = h->told_at;
+    }
+    h->clock_readings++;
+}
+
 /* An error leaves unknown what was asked. */
 static void take_answer(struct handshake *h, const struct reply *reply)
 {
     struct facts *f = &h->facts;
     if (h->question == QUESTION_SLOTS && reply->kind == REPLY_STRING)
         facts_read_slots(f, reply);
+    else if (h->question == QUESTION_CLOCK)
+        take_clock(h, reply);
     else if (h->question == QUESTION_REPLICAS && reply->kind == REPLY_STRING)
         facts_read_replicas(f, reply);
     else if (h->question == QUESTION_MARKER)

@@ -13,7 +13,8 @@
  *
  * After INFO has told what the server is, it may be asked more: a node of a
  * Redis Cluster which slots it serves; a primary that was promoted, if the
- * client guards against failovers, since when it has been one.
+ * client guards against failovers, since when it has been one; and when a
+ * primary has handed over to another one, both what time it is, several times.
  */
 #ifndef NXLOCK_WIRE_HANDSHAKE_H
 #define NXLOCK_WIRE_HANDSHAKE_H
@@ -35,8 +36,8 @@ extern const enum script_id scripts_loaded[SCRIPTS_LOADED];
 struct age_terms {
     struct slice marker; /* the key that remembers it: see scripts/marker.lua */
     int64_t needed_s;    /* nothing is asked beyond that age */
-    const char *known;   /* the replid that this client has seen before */
-    bool by_replicas;    /* the connections of its replicas are a proof */
+    const struct facts *last; /* of the connection before */
+    bool by_replicas;         /* the connections of its replicas are a proof */
 };
 
 struct credentials {
@@ -55,10 +56,15 @@ struct handshake {
     bool asks_fsync; /* CONFIG GET was sent, with the others or later */
     unsigned char step;
     struct facts facts;
+    /* Set by the caller: when the last question was asked, before
+     * handshake_ask(); and when the reply came, before handshake_reply(). */
+    uint64_t asked_at, told_at;
+    unsigned char clock_readings;
     /* What was asked last beyond the first commands. */
     enum {
         QUESTION_NONE,
         QUESTION_SLOTS,
+        QUESTION_CLOCK,
         QUESTION_REPLICAS,
         QUESTION_MARKER,
         QUESTION_END

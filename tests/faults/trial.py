@@ -324,6 +324,9 @@ def arguments(rig):
     parser.add_argument("--jobs", type=int, default=2,
                         help="cells at a time; they sleep most of the time "
                         "(default 2)")
+    parser.add_argument("--busy", type=int, default=0,
+                        help="so many processes take all the time they get "
+                        "(default 0)")
     parser.add_argument("--server", default=stage.REDIS,
                         help="default: $NXLOCK_REDIS_SERVER, or redis-server")
     parser.add_argument("--short", action="store_true",
@@ -343,6 +346,11 @@ def version(server):
     return int(re.search(r" v=(\d+)", text).group(1))
 
 
+def keep_busy(processes):
+    return [stage.start([sys.executable, "-c", "while True: pass"])
+            for _ in range(processes)]
+
+
 def main(rig):
     options = arguments(rig)
     if shutil.which(options.server) is None:
@@ -357,6 +365,7 @@ def main(rig):
              for name in options.event or rig.events
              for guard in rig.guards(rig.events[name])
              if guard in (options.guard or [guard])]
+    keep_busy(options.busy)  # until this process ends
     # Processes: what a cell starts dies with its process.
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         sums = pool.starmap(play, cells, chunksize=1)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The flight's bytes, what ends it, and what INFO is read for. */
+#include "base/deadline.h"
 #include "handshake_rig.h"
 
 static const char sha[] = "0123456789abcdef0123456789abcdef01234567";
@@ -421,6 +422,111 @@ static void test_persistence(void **state)
     assert_fails(&h, integer(1), FAULT_NOT_REDIS);
 }
 
+/* -------------------------------------------------------------- its clock */
+
+/* What INFO says of a former primary, if slave, or of the one after it. */
+static void begin_with(struct handshake *h, const struct credentials *who,
+    const char *role, const char *second, const char *clock)
+{
+    static char info[512];
+    snprintf(info, sizeof(info),
+        "redis_version:7.0.15\r\n%srole:%s\r\nmaster_replid:new\r\n"
+        "master_replid2:%s\r\n",
+        clock, role, second);
+    begin(h, who, 2 + SCRIPTS_LOADED);
+    h->facts.asked_at = 100 * NS_PER_MS;
+    h->told_at = 101 * NS_PER_MS;
+    assert_waits(h, integer(7));
+    assert_waits(h, words(REPLY_STRING, info));
+    for (int i = 0; i < SCRIPTS_LOADED - 1; i++)
+        assert_waits(h, words(REPLY_STRING, sha));
+}
+
+/* The reply to the last one of the flight, or to a question. The next one is
+ * asked now; it is INFO server. */
+static enum handshake_next answer(
+    struct handshake *h, struct reply reply, uint64_t told_ms)
+{
+    static const char question[] = "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
+    struct buf out = {0};
+    enum fault fault = FAULT_NONE;
+    h->told_at = told_ms * NS_PER_MS;
+    enum handshake_next next = handshake_reply(h, &reply, &fault);
+    if (next == HANDSHAKE_ASK) {
+        h->asked_at = told_ms * NS_PER_MS;
+        assert_true(handshake_ask(h, &out));
+        assert_int_equal(buf_len(&out), sizeof(question) - 1);
+        assert_memory_equal(buf_head(&out), question, sizeof(question) - 1);
+        buf_free(&out);
+    }
+    return next;
+}
+
+/* It is read until that took 2 ms at most; the best reading counts, but not
+ * that of the flight. */
+static void test_clock(void **state)
+{
+    static const uint64_t waits[][5] = {{2}, {3, 1}, {9, 5, 3, 8, 7}};
+    static const struct {
+        uint64_t asked, told;
+    } kept[] = {{101, 103}, {104, 105}, {115, 118}};
+    struct facts last = {.role = "master", .replid = "old"};
+    const struct age_terms age = {.last = &last};
+    const struct credentials who = {.age = &age};
+    (void)state;
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        struct handshake h;
+        uint64_t now = 101;
+        char text[64];
+        begin_with(&h, &who, "slave", "old", "server_time_usec:5\r\n");
+        struct reply reply = words(REPLY_STRING, sha);
+        for (int n = 0; n < 5 && waits[i][n]; n++) {
+            assert_int_equal(answer(&h, reply, now), HANDSHAKE_ASK);
+            now += waits[i][n];
+            snprintf(text, sizeof(text), "server_time_usec:%d\r\n", (int)now);
+            reply = words(REPLY_STRING, text);
+        }
+        assert_int_equal(answer(&h, reply, now), HANDSHAKE_DONE);
+        assert_int_equal(h.facts.asked_at, kept[i].asked * NS_PER_MS);
+        assert_int_equal(h.facts.told_at, kept[i].told * NS_PER_MS);
+        assert_int_equal(h.facts.time_us, kept[i].told);
+        assert_string_equal(h.facts.role, "slave");
+    }
+}
+
+/* Only of a former primary, and of its successor; and an error ends it. */
+static void test_clock_of_others(void **state)
+{
+    static const char clock[] = "server_time_usec:5\r\n";
+    static const struct {
+        const char *last, *role, *second, *clock;
+        bool asks;
+    } rows[] = {{"master", "slave", "old", clock, true},
+        {"slave", "master", "old", clock, true},
+        {"master", "slave", "", clock, false},
+        {"master", "slave", "old", "", false},
+        {"slave", "master", "", clock, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct facts last = {.replid = "new", .replid2 = "old"};
+        struct handshake h;
+        const struct age_terms age = {.last = &last};
+        const struct credentials who = {.age = &age};
+        snprintf(last.role, sizeof(last.role), "%s", rows[i].last);
+        begin_with(&h, &who, rows[i].role, rows[i].second, rows[i].clock);
+        enum handshake_next next = answer(&h, words(REPLY_STRING, sha), 101);
+        assert_int_equal(next, rows[i].asks ? HANDSHAKE_ASK : HANDSHAKE_DONE);
+        if (rows[i].asks) {
+            struct reply refused = words(REPLY_ERROR, "NOPERM");
+            assert_int_equal(answer(&h, refused, 102), HANDSHAKE_DONE);
+            assert_int_equal(h.facts.time_us, 5);
+        }
+        begin_with(&h, &nobody, rows[i].role, rows[i].second, rows[i].clock);
+        assert_int_equal(
+            answer(&h, words(REPLY_STRING, sha), 101), HANDSHAKE_DONE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +546,8 @@ int main(void)
         cmocka_unit_test(test_impossible_replies),
         cmocka_unit_test(test_unanswered),
         cmocka_unit_test(test_persistence),
+        cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_clock_of_others),
     };
     return cmocka_run_group_tests_name("handshake", tests, NULL, NULL);
 }
