@@ -290,7 +290,8 @@ class Sentinels(Trial):
         if self.guard == "on" and not self.event.restarts:
             since += CONFIRM_S * 10**9
         if self.event.parted:
-            holds = [h for h in holds if f"{kind} 2" in h.who]
+            holds = [h for h in holds if f"{kind} 2" in h.who or
+                     h.begin > self.healed]
         first = min((h.begin for h in holds if h.begin > since),
                     default=self.began + NEVER_S * 10**9)
         wait_s = (first - possible) / 1e9
@@ -345,6 +346,7 @@ def partition(trial, sentinels):
     trial.await_named()
     trial.contend_until(trial.guard_is_over_at() + 10**9)
     trial.part(*side, held=False)
+    trial.healed = stage.now_ns()
 
 
 def is_primary(node):
