@@ -81,7 +81,8 @@ static bool ask_primary(
     if (host && port)
         put_address(s->primary, sizeof(s->primary), host, port);
     else
-        snprintf(s->why, sizeof(s->why), "it knows no service '%s'", service);
+        snprintf(
+            s->why, sizeof(s->why), "it knows no service '%.400s'", service);
     s->result = host && port ? NXL_OK : NXL_E_URL;
     answer_free(answer);
     return host && port;

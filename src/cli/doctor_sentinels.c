@@ -213,8 +213,8 @@ static void list_opinions(const struct sentinels *s, char out[LIST_ROOM])
             if (strcmp(s->list[j].primary, one->primary) == 0)
                 add_to_list(by, s->list[j].at);
         }
-        snprintf(out + used, LIST_ROOM - used, "%s%s by %s", used ? "; " : "",
-            one->primary, by);
+        snprintf(out + used, LIST_ROOM - used, "%s%s by %.400s",
+            used ? "; " : "", one->primary, by);
     }
 }
 
