@@ -345,11 +345,14 @@ await redis-cli -s "$dir/copy/socket" PING
 doctor 69 "a replica" -u "$copy"
 finds "is found" FAIL role "a replica.*Remedy: give the URL of the primary"
 finds "and takes nothing" FAIL "round trip" "READONLY"
-port=$(python3 -c 'import socket
+listens() { # at a port that nobody else has taken meanwhile
+    port=$(python3 -c 'import socket
 with socket.socket() as s:
     s.bind(("127.0.0.1", 0))
     print(s.getsockname()[1])')
-db CONFIG SET port "$port" > /dev/null
+    test "$(db CONFIG SET port "$port")" = OK
+}
+await listens
 redis-cli -s "$dir/copy/socket" REPLICAOF 127.0.0.1 "$port" > /dev/null
 has_replica() {
     db INFO replication | grep -q '^connected_slaves:1'
