@@ -73,7 +73,7 @@
 struct replica;
 struct stranger;
 struct world;
-struct written;
+struct logged_write;
 
 enum invariant {
     I1 = 1,
@@ -293,7 +293,7 @@ void checker_stranger_holds(struct world *w, const struct stranger *g);
 
 /* As many replicas have this as are wanted. */
 void checker_copied(struct world *w, const struct model_server *s,
-    const struct written *written);
+    const struct logged_write *written);
 /* What was carried out for the token does not count. */
 void checker_void(struct world *w, uint64_t token);
 /* The caller is told that it holds the lock, or of its record. */

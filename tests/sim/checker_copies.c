@@ -16,7 +16,7 @@
 #define CLOCKS (50 * MS)
 
 void checker_copied(struct world *w, const struct model_server *s,
-    const struct written *written)
+    const struct logged_write *written)
 {
     struct token *t = checker_facts(&w->checker, written->token);
     uint64_t *copied = &t->copied[s->index];

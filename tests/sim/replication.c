@@ -42,7 +42,7 @@ static void count_followers(struct world *w, struct replication *r)
 
 /* ------------------------------------------------------------------ writes */
 
-static void log_add(struct replication *r, struct written written)
+static void log_add(struct replication *r, struct logged_write written)
 {
     if (r->logged == r->room) {
         r->room = r->room ? 2 * r->room : 16;
@@ -57,8 +57,8 @@ void replication_promises(
     struct world *w, struct model_server *s, uint64_t token, uint64_t deadline)
 {
     if (s->replication && w->setting.wait_replicas > 0)
-        log_add(
-            s->replication, (struct written){s->offset + 1, token, deadline});
+        log_add(s->replication,
+            (struct logged_write){s->offset + 1, token, deadline});
 }
 
 /* Enough replicas have some of what was written. */
@@ -67,7 +67,7 @@ static void note_copied(struct world *w, struct model_server *s)
     struct replication *r = s->replication;
     size_t kept = 0;
     for (size_t i = 0; i < r->logged; i++) {
-        const struct written *one = &r->log[i];
+        const struct logged_write *one = &r->log[i];
         if (have(r, one->offset) < w->setting.wait_replicas)
             r->log[kept++] = *one;
         else
@@ -118,7 +118,7 @@ void replication_wrote(
     if (!r)
         return;
     if (m->kind == MESSAGE_BEGIN || m->kind == MESSAGE_TELL)
-        log_add(r, (struct written){m->wrote, m->token, 0});
+        log_add(r, (struct logged_write){m->wrote, m->token, 0});
     for (unsigned i = 0; i < r->count; i++) {
         struct replica *one = &r->replica[i];
         if (one->state != REPLICA_FOLLOWS || one->due)

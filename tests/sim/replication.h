@@ -36,7 +36,7 @@ struct replica {
 };
 
 /* A write that a client may be told of when enough replicas have it. */
-struct written {
+struct logged_write {
     uint64_t offset, token;
     uint64_t deadline; /* that it allows; 0: it is about a record */
 };
@@ -44,7 +44,7 @@ struct written {
 struct replication {
     unsigned count; /* of replicas */
     struct replica replica[REPLICAS_MAX];
-    struct written *log; /* what too few of them have */
+    struct logged_write *log; /* what too few of them have */
     size_t logged, room;
     uint64_t enough_since; /* so many follow as the clients want; 0: fewer */
 };
