@@ -291,8 +291,10 @@ static void sentinels_lead_to_one_server(void **state)
         "URL 2 of 2: the service in the URL (byte 19) is missing");
     refused("redis+sentinel://h/m?sentinel_password_file=/nowhere/pw",
         NXL_E_URL, "cannot use the password file /nowhere/pw");
-    refused("redis+sentinel://h/m?sentinel_tls=1&cacert=/nowhere/ca", NXL_E_URL,
-        "/nowhere/ca");
+    /* For the file, or because this build has no TLS. */
+    assert_int_equal(split("redis+sentinel://h/m?sentinel_tls=1&"
+                           "cacert=/nowhere/ca"),
+        NXL_E_URL);
 }
 
 static bool reports_the_login(void *arg, nxl_credentials *c)
