@@ -42,6 +42,7 @@ static const struct {
     [EVENT_DOUBT] = {"doubt", LOG_ERR, READ_ALWAYS},
     [EVENT_SERVER_DOWN] = {"server-down", LOG_ERR, READ_ALWAYS},
     [EVENT_SERVER_UP] = {"server-up", LOG_NOTICE, READ_TALKS},
+    [EVENT_FAILOVER] = {"failover", LOG_WARNING, READ_NEVER}, /* on_warning() */
     [EVENT_FAILED] = {"failed", LOG_ERR, READ_ALWAYS},
     [EVENT_STARTED] = {"started", LOG_INFO, READ_NEVER},
     [EVENT_COMMAND_ENDED] = {"command-ended", LOG_INFO, READ_NEVER},

@@ -35,6 +35,7 @@ enum event_kind {
     EVENT_DOUBT,         /* once: it is unknown whether it was done */
     EVENT_SERVER_DOWN,   /* no server can decide; facts: why */
     EVENT_SERVER_UP,     /* after EVENT_SERVER_DOWN */
+    EVENT_FAILOVER,      /* guard_failover: one was seen; facts: pause_ms */
     EVENT_FAILED,        /* anything else that went wrong; facts: why */
     EVENT_STARTED,       /* CMD; facts: pid */
     EVENT_COMMAND_ENDED, /* CMD; facts: code, ran_ms */
@@ -75,6 +76,7 @@ struct event {
     int64_t held_ms;    /* since the lock was acquired; ENDED: in all */
     int64_t left_ms;    /* until the lease expires */
     int64_t ran_ms;     /* how long CMD ran */
+    int64_t pause_ms;   /* until the server grants locks again */
     uint64_t fence;     /* the fencing token; 0: none */
     int64_t pid;        /* of CMD; 0: it was not started */
     int code;           /* the exit code */

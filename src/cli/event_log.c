@@ -69,6 +69,7 @@ static const struct {
             ON(LEFT_HELD),
         false},
     {"ran_ms", offsetof(struct event, ran_ms), ON(COMMAND_ENDED), false},
+    {"pause_ms", offsetof(struct event, pause_ms), ON(FAILOVER), false},
     {"fence", offsetof(struct event, fence), 0, false},
     {"command_pid", offsetof(struct event, pid), 0, false},
     {"code", offsetof(struct event, code), ON(COMMAND_ENDED) | ON(ENDED), true},

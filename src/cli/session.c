@@ -64,11 +64,15 @@ static void on_warning(void *arg, const char *text)
         say("%s", text);
 }
 
-/* Called inside the library, so it only copies. */
+/* Called inside the library, so it does not call that. */
 static void on_trace(void *arg, const nxl_trace *trace)
 {
     struct renewal *renewal = &((struct session *)arg)->renewal;
 
+    if (trace->kind == NXL_TRACE_FAILOVER)
+        event_report(
+            (struct event){.kind = EVENT_FAILOVER, .pause_ms = trace->left_ms},
+            "%s", trace->text);
     if (trace->kind != NXL_TRACE_RENEWAL)
         return;
     renewal->tries++;
@@ -85,10 +89,8 @@ static int session_open_client(struct session *session)
 
     options.warning = on_warning;
     options.warning_arg = session;
-    if (args->child) {
-        options.tracer = on_trace;
-        options.tracer_arg = session;
-    }
+    options.tracer = on_trace;
+    options.tracer_arg = session;
     options.timeout_ms = args->timeout_ms;
     options.max_ttl_ms = args->max_ttl_ms;
     if (args->password_shown && args->command != CMD_DOCTOR && event_talks())

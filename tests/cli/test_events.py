@@ -309,6 +309,26 @@ NAMES = ("mail:alice@example.com", "mail:bob@example.com",
          "m\u00fcll", "\u009b", "x" * 81, "x" * 3000)
 
 
+def over_a_failover(room, server):
+    """The server becomes a replica, and is promoted again."""
+    def fail_over(_):
+        room.tap.check(room.all_say(b"started"), "all run")
+        server.cli("REPLICAOF", "127.0.0.1", "1")
+        server.cli("REPLICAOF", "NO", "ONE")
+        server.cli("CLIENT", "KILL", "TYPE", "normal")
+
+    room.tap.check(await_(lambda: re.search(
+        rb"uptime_in_seconds:([6-9]|\d\d)", server.cli("INFO", "server"))),
+        "a server that is old enough")
+    room.case("a failover", [
+        "run", "NAME", "-u", server.url + "?guard_failover=on&max_ttl_ms=3000",
+        "--ttl", "3s", "--", "sleep", "3"],
+        [acquired("3s"), STARTED,
+         ("failover", "^unix:.*: a failover was seen: promoted .*; it grants "
+          "locks again in ", {"priority": 4, "pause_ms": int}),
+         command_ended(0), RELEASED, ended("done", 0)], meanwhile=fail_over)
+
+
 def names(room):
     """The name itself is logged, whatever it looks like."""
     before = len(room.everything)
@@ -639,6 +659,7 @@ def main():
         names(room)
         of_once(room)
         lost(room)
+        over_a_failover(room, third)
         without_a_server(room, other)
         over_servers(room, other, third)
         of_other_commands(room)
