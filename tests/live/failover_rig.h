@@ -51,8 +51,8 @@ static inline void follow(void)
 {
     char port[8];
     snprintf(port, sizeof(port), "%u", (unsigned)primary->plain_port);
-    redis_run(primary, "REPLICAOF", "NO", "ONE", NULL);
-    redis_run(replica, "REPLICAOF", "127.0.0.1", port, NULL);
+    redis_promote(primary);
+    redis_follow(replica, port);
     assert_eventually(is_synchronized());
 }
 
@@ -94,7 +94,7 @@ static inline int failover_set_up(void **state)
 
 static inline void promote(void)
 {
-    redis_run(replica, "REPLICAOF", "NO", "ONE", NULL);
+    redis_promote(replica);
     lead_front_to(replica);
 }
 

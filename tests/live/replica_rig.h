@@ -14,7 +14,7 @@ static inline void replica_follow(void)
 {
     char port[8];
     snprintf(port, sizeof(port), "%u", (unsigned)server.plain_port);
-    redis_run(&replica, "REPLICAOF", "127.0.0.1", port, NULL);
+    redis_follow(&replica, port);
 }
 
 static inline bool replica_follows(void)
@@ -47,7 +47,7 @@ static inline int replica_set_up(void **state)
     if (replica.pid == 0)
         redis_restart(&replica);
     redis_thaw(&replica);
-    redis_run(&server, "REPLICAOF", "NO", "ONE", NULL);
+    redis_promote(&server);
     replica_follow();
     assert_eventually(replica_follows());
     redis_run(&server, "SET", "warm", "", NULL);

@@ -383,8 +383,8 @@ static enum acl_effect use_failover(nxl_client *client, nxl_lock *lock)
 {
     (void)client;
     (void)lock;
-    redis_run(&server, "REPLICAOF", "127.0.0.1", "1", NULL);
-    redis_run(&server, "REPLICAOF", "NO", "ONE", NULL);
+    redis_follow(&server, "1");
+    redis_promote(&server);
     nxl_client *own = alice("guard_failover=on");
     nxl_lock *guarded = new_lock(own, NAME, TTL_MS);
     int rc = nxl_lock_acquire(guarded, 0);

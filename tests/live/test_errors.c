@@ -12,7 +12,7 @@
 
 static const char some_token[] = "123e4567-e89b-42d3-a456-426614174000";
 
-/* These names, and SLAVEOF, are the ones that every server knows. */
+/* By the names that every server knows. */
 static int clean(void **state)
 {
     static const char *const settings[][2] = {{"maxmemory", "0"},
@@ -232,7 +232,7 @@ static void replica_refuses(void **state)
     assert_result(nxl_lock_release(copy), NXL_E_REFUSED, copy);
     assert_true(redis_exists(&server, "held"));
 
-    redis_run(&replica, "SLAVEOF", "NO", "ONE", NULL);
+    redis_promote(&replica);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     nxl_lock_free(copy);

@@ -11,7 +11,7 @@
 /* The replica is cut off, so that it misses what comes now. */
 static void cut_off(void)
 {
-    redis_run(replica, "REPLICAOF", "127.0.0.1", "1", NULL);
+    redis_follow(replica, "1");
 }
 
 /* ------------------------------------------------------------------- crash */
@@ -114,8 +114,8 @@ static void the_same_process_is_promoted_again(void **state)
 {
     nxl_client *client = living(GUARDED);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    redis_run(primary, "REPLICAOF", "127.0.0.1", "1", NULL);
-    redis_run(primary, "REPLICAOF", "NO", "ONE", NULL);
+    redis_follow(primary, "1");
+    redis_promote(primary);
     test_pause_ms(1100);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
     assert_contains(nxl_lock_errmsg(lock), "promoted");

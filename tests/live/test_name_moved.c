@@ -113,7 +113,7 @@ static int set_up(void **state)
 {
     char port[8];
     snprintf(port, sizeof(port), "%u", (unsigned)primary.plain_port);
-    redis_run(&replica, "REPLICAOF", "127.0.0.1", port, NULL);
+    redis_follow(&replica, port);
     assert_eventually(is_synchronized());
     redis_run(&primary, "FLUSHALL", NULL);
     lead_to("127.0.0.1", NULL);
@@ -147,9 +147,9 @@ static struct holder hold(const char *parameters)
  * The former primary goes on. */
 static void move(struct holder *h, const char *parameters)
 {
-    redis_run(&replica, "REPLICAOF", "127.0.0.1", "1", NULL);
+    redis_follow(&replica, "1");
     *h = hold(parameters);
-    redis_run(&replica, "REPLICAOF", "NO", "ONE", NULL);
+    redis_promote(&replica);
     lead_to("127.0.0.2", NULL);
 }
 
@@ -232,7 +232,7 @@ static void a_late_answer_counts(void **state)
     atomic_store(&names.hangs, true);
     assert_eventually(count_fds() > fds);
     lead_to("127.0.0.2", NULL);
-    redis_run(&replica, "REPLICAOF", "NO", "ONE", NULL); /* it has the lock */
+    redis_promote(&replica); /* it has the lock */
     atomic_store(&names.hangs, false);
     sem_post(&names.go);
     assert_eventually(stats_of(client).connections == 2);

@@ -205,9 +205,9 @@ static void test_replica(void **state)
     char port[8];
     snprintf(port, sizeof(port), "%u", (unsigned)servers[0].plain_port);
     redis_run(&servers[6], "CONFIG", "SET", "replica-read-only", "no", NULL);
-    redis_run(&servers[6], "REPLICAOF", "127.0.0.1", port, NULL);
+    redis_follow(&servers[6], port);
     is_named(servers[6].url, servers[6].url, NXL_E_REFUSED, "a replica");
-    redis_run(&servers[6], "REPLICAOF", "NO", "ONE", NULL);
+    redis_promote(&servers[6]);
     redis_run(&servers[6], "CONFIG", "SET", "replica-read-only", "yes", NULL);
 }
 
@@ -218,7 +218,7 @@ static void test_replica_proves_nothing(void **state)
     nxl_client *client = with_one(2, servers[6].url);
     nxl_lock *lock = new_lock(client, "k", 10000);
     snprintf(port, sizeof(port), "%u", (unsigned)servers[0].plain_port);
-    redis_run(&servers[6], "REPLICAOF", "127.0.0.1", port, NULL);
+    redis_follow(&servers[6], port);
     connect_most(client);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_eventually(redis_exists(&servers[6], "k"));
@@ -233,7 +233,7 @@ static void test_replica_proves_nothing(void **state)
     assert_int_equal(nxl_lock_holder_at(lock, 2, 0, &holder), NXL_E_REFUSED);
     nxl_lock_free(heir);
     end(lock, client);
-    redis_run(&servers[6], "REPLICAOF", "NO", "ONE", NULL);
+    redis_promote(&servers[6]);
 }
 
 /* The first server by another address than that in the list. */
@@ -280,9 +280,9 @@ static void test_mended(void **state)
     nxl_lock *lock = new_lock(client, "k", 10000);
     char port[8];
     snprintf(port, sizeof(port), "%u", (unsigned)servers[0].plain_port);
-    redis_run(&servers[6], "REPLICAOF", "127.0.0.1", port, NULL);
+    redis_follow(&servers[6], port);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    redis_run(&servers[6], "REPLICAOF", "NO", "ONE", NULL);
+    redis_promote(&servers[6]);
     assert_eventually(nxl_lock_acquire(lock, 0) == NXL_OK);
     assert_quiet(lock);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);

@@ -52,7 +52,7 @@ static void strike(enum fault fault)
     if (fault == NOT_CONNECTED)
         redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
     if (fault == LEFT) {
-        redis_run(&replica, "REPLICAOF", "127.0.0.1", "1", NULL);
+        redis_follow(&replica, "1");
         assert_eventually(
             server_number(&server, "replication", "connected_slaves") == 0);
     } else if (fault != FAULTLESS) {
@@ -65,7 +65,7 @@ static void strike_later(enum fault fault)
     if (fault == KILLED)
         redis_kill(&replica);
     if (fault == DEMOTED)
-        redis_run(&server, "REPLICAOF", "127.0.0.1", "1", NULL);
+        redis_follow(&server, "1");
     if (fault == CUT_OFF)
         redis_run(
             &server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
@@ -230,7 +230,7 @@ static void recover(enum fault fault)
     if (fault == KILLED)
         redis_restart(&replica);
     redis_thaw(&replica);
-    redis_run(&server, "REPLICAOF", "NO", "ONE", NULL);
+    redis_promote(&server);
     replica_follow();
     assert_eventually(replica_follows());
 }

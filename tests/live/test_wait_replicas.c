@@ -211,7 +211,7 @@ static void no_replica_is_there(void **state)
 {
     nxl_client *client = waiting_client("&wait_ms=60");
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    redis_run(&replica, "REPLICAOF", "127.0.0.1", "1", NULL);
+    redis_follow(&replica, "1");
     assert_eventually(
         server_number(&server, "replication", "connected_slaves") == 0);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
@@ -246,7 +246,7 @@ static void demoted_while_it_waits(void **state)
     redis_freeze(&replica);
     waiter_start(&waiter, lock, 0);
     assert_eventually(replica_is_awaited());
-    redis_run(&server, "REPLICAOF", "127.0.0.1", "1", NULL);
+    redis_follow(&server, "1");
     assert_true(waiter_join(&waiter) != NXL_OK);
     assert_contains(nxl_lock_errmsg(lock), "UNBLOCKED");
     assert_false(nxl_lock_held(lock));

@@ -438,6 +438,16 @@ long redis_calls(struct redis *r, const char *command)
     return calls;
 }
 
+void redis_follow(struct redis *r, const char *port)
+{
+    redis_run(r, "SLAVEOF", "127.0.0.1", port, NULL);
+}
+
+void redis_promote(struct redis *r)
+{
+    redis_run(r, "SLAVEOF", "NO", "ONE", NULL);
+}
+
 static void version_of(struct redis *r, char version[32])
 {
     static const char field[] = "redis_version:";

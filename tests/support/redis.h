@@ -92,6 +92,11 @@ long redis_clients(struct redis *r);
  * "pubsub|numsub" a server before 7.0 only says how often "pubsub" ran. */
 long redis_calls(struct redis *r, const char *command);
 
+/* It becomes a replica of 127.0.0.1:PORT ("1": of nobody, and takes no
+ * writes), or a primary; by the name that REPLICAOF had before Redis 5.0. */
+void redis_follow(struct redis *r, const char *port);
+void redis_promote(struct redis *r);
+
 /* These skip the test, from its body or its fixture, if the server lacks what
  * it needs, and say so: "Redis 3.2.13 has no ACL". A body does not go on then;
  * a fixture is returned -1, which it returns. 0: the server has it. */
