@@ -128,16 +128,16 @@ static bool read_address(
 
 /* Since when it has named that address: since it has reported to be a primary,
  * if that is what the Sentinel has been told about. */
-static void read_since(
-    const struct reply_values *values, struct sentinel_view *v)
+static void read_since(const struct reply_values *values,
+    struct sentinel_view *v, uint64_t heard_at)
 {
     uint64_t port = 0, ms = 0;
     bool same = slice_equal(field(values, "ip"), slice_of(v->host)) &&
                 read_field(values, "port", &port) && port == v->port &&
                 slice_equal(field(values, "role-reported"), slice_of("master"));
-    v->since = v->asked_at;
-    if (same && read_field(values, "role-reported-time", &ms))
-        v->since = deadline_before(v->asked_at, ms_to_ns(ms));
+    if (!same || !read_field(values, "role-reported-time", &ms))
+        ms = 0;
+    v->since = deadline_before(heard_at, ms_to_ns(ms));
 }
 
 static void refuse(struct sentinel *st, enum fault fault)
@@ -158,7 +158,8 @@ static void unknown_service(struct sentinel *st)
 }
 
 /* All its questions are answered. */
-static void take_view(struct sentinel *st, struct sentinel_view *view)
+static void take_view(
+    struct sentinel *st, struct sentinel_view *view, uint64_t now)
 {
     const struct reply_values *address = &st->questions[ASK_ADDRESS].values;
     const struct reply_values *details = &st->questions[ASK_DETAILS].values;
@@ -173,7 +174,7 @@ static void take_view(struct sentinel *st, struct sentinel_view *view)
         return;
     }
     seen.others = others < 1000 ? (unsigned)others : 1000;
-    read_since(details, &seen);
+    read_since(details, &seen, now);
     st->failed = false;
     *view = seen;
 }
@@ -188,7 +189,7 @@ static bool is_unknown_service(
 }
 
 void sentinel_take(struct sentinel *st, const struct request *request,
-    const struct outcome *outcome, struct sentinel_view *view)
+    const struct outcome *outcome, struct sentinel_view *view, uint64_t now)
 {
     for (unsigned k = 0; k < QUESTIONS; k++)
         if (&st->questions[k].request == request)
@@ -204,7 +205,7 @@ void sentinel_take(struct sentinel *st, const struct request *request,
         st->tried = 0; /* the host may have other addresses by now */
     } else if (!sentinel_is_pending(st) &&
                st->questions[ASK_ADDRESS].values.count > 0) {
-        take_view(st, view);
+        take_view(st, view, now);
     }
 }
 

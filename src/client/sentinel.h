@@ -56,7 +56,7 @@ void sentinel_ask_others(struct sentinel *st, uint64_t now);
 
 /* Takes the outcome of request, and updates *view, which is its own. */
 void sentinel_take(struct sentinel *st, const struct request *request,
-    const struct outcome *outcome, struct sentinel_view *view);
+    const struct outcome *outcome, struct sentinel_view *view, uint64_t now);
 
 /* Why it names nobody now, for people; NULL: it does. */
 const char *sentinel_reason(const struct sentinel *st);

@@ -425,7 +425,7 @@ void watch_turn(struct watch *w, uint64_t now)
         struct sentinel *st = w->list[i];
         struct completion c;
         while (server_next(&st->server, &c, now)) {
-            sentinel_take(st, c.request, &c.outcome, &w->confirm.views[i]);
+            sentinel_take(st, c.request, &c.outcome, &w->confirm.views[i], now);
             if (st->place == 1)
                 add_addresses(w, st, now);
             w->heard = true;
