@@ -39,6 +39,9 @@ static void explain_cause(
     case CAUSE_HANDED_OVER:
         text_add(text, "promoted ");
         break;
+    case CAUSE_NAMED:
+        text_add(text, "named as the primary ");
+        break;
     case CAUSE_OLD_PROMOTION:
         text_add(text, "promoted at least ");
         break;

@@ -137,7 +137,7 @@ static void read_since(const struct reply_values *values,
                 slice_equal(field(values, "role-reported"), slice_of("master"));
     if (!same || !read_field(values, "role-reported-time", &ms))
         ms = 0;
-    v->since = deadline_before(heard_at, ms_to_ns(ms));
+    v->since = confirm_since(heard_at, ms_to_ns(ms));
 }
 
 static void refuse(struct sentinel *st, enum fault fault)
@@ -176,7 +176,7 @@ static void take_view(
     seen.others = others < 1000 ? (unsigned)others : 1000;
     read_since(details, &seen, now);
     st->failed = false;
-    *view = seen;
+    confirm_take(view, &seen);
 }
 
 static bool is_unknown_service(

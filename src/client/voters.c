@@ -12,7 +12,6 @@
 
 #include "base/deadline.h"
 #include "client/ineligible.h"
-#include "client/watch.h"
 #include "core/weigh.h"
 #include "wire/strategies.h"
 
@@ -142,9 +141,8 @@ bool voters_judge_new(struct node *n, uint64_t now)
         .refused = s->facts.info_refused,
         .no_aof = s->facts.aof == AOF_OFF,
         .set_back = s->facts.set_back,
+        .named_s = eligibility_named_s(&v->eligibility, now),
     };
-    if (n->client->watch)
-        info.named_s = watch_named_s(n->client->watch, now);
     facts_clock(&s->facts, &info.clock_low_ns, &info.clock_high_ns);
     struct eligibility_terms terms = voters_terms(n);
     v->judged = s->connections;
@@ -228,16 +226,17 @@ static void explain_copies(const struct server *s, const struct copies *copies,
 }
 
 const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t now, struct outcome *other,
-    struct text *words)
+    const struct outcome *outcome, uint64_t deadline, uint64_t now,
+    struct outcome *other, struct text *words)
 {
     const struct server *s = &n->server;
     if (s->replicas.asks && !copies_suffice(s, verb, outcome, other)) {
         explain_copies(s, &outcome->copies, other, words);
         return other;
     }
-    if (weigh_outcome(&n->voter.eligibility, verb, outcome, n->server.alive_at,
-            now, other)) {
+    const struct eligibility *e = &n->voter.eligibility;
+    if (weigh_outcome(e, verb, outcome, s->alive_at, now, other) &&
+        weigh_extension(e, verb, outcome, deadline, other)) {
         n->voter.unconfirmed += outcome->kind == OUTCOME_FAULT &&
                                 outcome->fault == FAULT_UNCONFIRMED;
         return outcome;

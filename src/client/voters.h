@@ -29,11 +29,12 @@ static inline bool voters_judge(struct node *n, uint64_t now)
 bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     struct outcome *refusal, struct text *words);
 
-/* As weigh_outcome(). Returns the outcome to count: outcome itself, or *other,
- * whose text is in *words. */
+/* As weigh_outcome() and the others; deadline: of the lease that the lock has,
+ * if it has one. Returns the outcome to count: outcome itself, or *other, whose
+ * text is in *words. */
 const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t now, struct outcome *other,
-    struct text *words);
+    const struct outcome *outcome, uint64_t deadline, uint64_t now,
+    struct outcome *other, struct text *words);
 
 /* Another holder's key at the server expires in left_ms. True: a lease that is
  * longer than max_ttl_ms, and than all before: it takes part in how long

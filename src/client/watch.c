@@ -31,10 +31,8 @@ struct watch {
     struct sentinel *informant; /* was asked for the others; or NULL */
     bool quiet; /* no Sentinel is pending, connecting, or has something to read
                  */
-    bool undecided; /* the last look has no result yet */
-    bool heard;     /* an answer that has not been weighed */
-    uint64_t since; /* a majority has named the present address since then;
-                     * 0: unknown */
+    bool undecided;         /* the last look has no result yet */
+    bool heard;             /* an answer that has not been weighed */
     struct confirm confirm; /* views in the order of the list */
     struct sentinel *list[CONFIRM_SENTINELS];
 };
@@ -279,7 +277,7 @@ static bool take_primary(
 {
     struct server *s = &w->node->server;
     struct eligibility *e = &w->node->voter.eligibility;
-    bool present = is_present(w, named);
+    bool known = w->endpoint->address.host, present = is_present(w, named);
     if ((s->unlocated && named->asked_at < s->lost_at) ||
         !confirm_covers(named->asked_at, now))
         return false;
@@ -287,9 +285,7 @@ static bool take_primary(
         return false;
     if (s->unlocated)
         server_located(s);
-    e->confirmed_at =
-        present ? later(e->confirmed_at, named->asked_at) : named->asked_at;
-    w->since = named->since;
+    eligibility_named(e, named, known && !present, now);
     return true;
 }
 
@@ -440,11 +436,6 @@ void watch_turn(struct watch *w, uint64_t now)
 /* ------------------------------------------------------------------- for
  * others
  */
-
-int64_t watch_named_s(const struct watch *w, uint64_t now)
-{
-    return w->since ? (int64_t)(elapsed(w->since, now) / NS_PER_S) : 0;
-}
 
 void watch_count(const struct watch *w, unsigned *naming, unsigned *listed)
 {

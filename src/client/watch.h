@@ -44,10 +44,6 @@ void watch_turn(struct watch *w, uint64_t now);
 /* True: something has failed, so watch_turn() must be called again. */
 bool watch_push(struct watch *w, bool in_use, uint64_t now);
 
-/* For how long a majority has named the present primary, in
- * whole seconds; 0: unknown. */
-int64_t watch_named_s(const struct watch *w, uint64_t now);
-
 /* How many Sentinels name the present primary, and how many are listed. */
 void watch_count(const struct watch *w, unsigned *naming, unsigned *listed);
 

@@ -18,7 +18,7 @@ static bool has_answered(const struct sentinel_view *v)
 bool confirm_is_repeated(const struct confirm *c, unsigned i)
 {
     const struct sentinel_view *v = &c->views[i];
-    if (!has_answered(v))
+    if (!has_answered(v) || !guarded(GUARD_ONE_SENTINEL))
         return false;
     for (unsigned j = 0; j < c->count; j++) {
         const struct sentinel_view *other = &c->views[j];
@@ -48,7 +48,7 @@ unsigned confirm_needed(const struct confirm *c)
 {
     unsigned all = c->listed, answered = confirm_answered(c);
     all = answered > all ? answered : all;
-    for (unsigned i = 0; i < c->count; i++)
+    for (unsigned i = 0; guarded(GUARD_ALL_SENTINELS) && i < c->count; i++)
         if (has_answered(&c->views[i]) && c->views[i].others + 1 > all)
             all = c->views[i].others + 1;
     return all / 2 + 1;
@@ -91,6 +91,31 @@ static void insert(uint64_t *list, unsigned count, uint64_t value)
     list[count] = value;
 }
 
+/* When the whole majority named the address of v. */
+static uint64_t latest_majority(
+    const struct confirm *c, const struct sentinel_view *v, unsigned needed)
+{
+    uint64_t asked[CONFIRM_SENTINELS] = {0};
+    unsigned count = 0;
+    for (unsigned i = 0; i < c->count; i++)
+        if (names(c, i, v->host, v->port))
+            insert(asked, count++, c->views[i].asked_at);
+    return asked[count - needed];
+}
+
+/* Since when a majority has: one that was not asked lately may have named
+ * another one in between. */
+static uint64_t named_since(const struct confirm *c,
+    const struct sentinel_view *v, unsigned needed, uint64_t asked_at)
+{
+    uint64_t since[CONFIRM_SENTINELS] = {0};
+    unsigned count = 0;
+    for (unsigned i = 0; i < c->count; i++)
+        if (names(c, i, v->host, v->port) && c->views[i].asked_at >= asked_at)
+            insert(since, count++, c->views[i].since);
+    return since[needed - 1];
+}
+
 bool confirm_primary(const struct confirm *c, struct sentinel_view *named)
 {
     unsigned needed = confirm_needed(c);
@@ -99,21 +124,30 @@ bool confirm_primary(const struct confirm *c, struct sentinel_view *named)
         if (!counts(c, i) || v->asked_at == 0 ||
             confirm_count(c, v->host, v->port, 0) < needed)
             continue;
-        uint64_t asked[CONFIRM_SENTINELS], since[CONFIRM_SENTINELS];
-        unsigned count = 0;
-        for (unsigned j = 0; j < c->count; j++) {
-            if (!names(c, j, v->host, v->port))
-                continue;
-            insert(asked, count, c->views[j].asked_at);
-            insert(since, count, c->views[j].since);
-            count++;
-        }
         *named = *v;
-        named->asked_at = asked[count - needed];
-        named->since = since[needed - 1];
-        return true;
+        named->asked_at = latest_majority(c, v, needed);
+        named->since = named_since(c, v, needed, named->asked_at);
+        /* Else one of them had begun to name another one when the last of them
+         * began to name this one. */
+        return named->since <= named->asked_at;
     }
     return false;
+}
+
+void confirm_take(struct sentinel_view *v, const struct sentinel_view *seen)
+{
+    bool same = strcmp(v->id, seen->id) == 0 && v->port == seen->port &&
+                strcmp(v->host, seen->host) == 0;
+    uint64_t since = same && confirm_covers(v->asked_at, seen->asked_at)
+                         ? earlier(v->since, seen->since)
+                         : seen->since;
+    *v = *seen;
+    v->since = since;
+}
+
+uint64_t confirm_since(uint64_t heard_at, uint64_t for_ns)
+{
+    return later(deadline_before(heard_at, for_ns), 1);
 }
 
 bool confirm_covers(uint64_t confirmed_at, uint64_t sent_at)

@@ -52,9 +52,9 @@ unsigned confirm_answered(const struct confirm *c);
 /* Has the same Sentinel been asked later, as another view? */
 bool confirm_is_repeated(const struct confirm *c, unsigned view);
 
-/* The primary that a majority names. Of *named: host and port; asked_at, which
- * is the time at which the whole majority named it; and since, from which on a
- * majority has named it. False: there is none. */
+/* The primary that a majority names, all at the same time. Of *named: host and
+ * port; asked_at, which is that time; and since, from which on a majority has
+ * named it. False: there is none. */
 bool confirm_primary(const struct confirm *c, struct sentinel_view *named);
 
 /* How many name that address, of those that were asked at since or later. */
@@ -65,6 +65,14 @@ unsigned confirm_count(
  * last: the others no longer answer. */
 unsigned confirm_count_current(
     const struct confirm *c, const char *host, uint16_t port);
+
+/* Replaces what a Sentinel has said by what it says now. */
+void confirm_take(struct sentinel_view *v, const struct sentinel_view *seen);
+
+/* Since when a Sentinel has named its primary, that has said for how long when
+ * its answer came. It may have been asked long before, and have named another
+ * one then. */
+uint64_t confirm_since(uint64_t heard_at, uint64_t for_ns);
 
 /* Does what was sent at sent_at count, if a majority has named the server at
  * confirmed_at (0: never)? */

@@ -122,6 +122,25 @@ static uint64_t named_age_s(const struct server_info *info, bool second)
                : 0;
 }
 
+/* Do the Sentinels say since when it has been the primary? Another one may have
+ * been in between, though this one has never ceased to be one. */
+static bool is_named(const struct eligibility_terms *terms)
+{
+    return terms->sentinels && terms->failover && guarded(GUARD_NAMED);
+}
+
+/* Leases of a primary that was named before may be as old as that. */
+static void quarantine_named(struct eligibility *e,
+    const struct server_info *info, const struct eligibility_terms *terms,
+    enum lineage_news news, uint64_t now)
+{
+    uint64_t named = info->named_s > 0 ? (uint64_t)info->named_s : 0;
+    if (is_named(terms) && news != LINEAGE_REPLICA &&
+        news != LINEAGE_HANDED_OVER && (named > 0 || guarded(GUARD_AGE)))
+        quarantine_rest(
+            e, eligibility_needed_s(terms), named, CAUSE_NAMED, now);
+}
+
 /* What the history of its data demands; without the guard against failovers,
  * only whether it is another process. */
 static void quarantine(struct eligibility *e, const struct server_info *info,
@@ -132,8 +151,9 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
      * former primary are as old as the promotion. */
     bool second = terms->failover && server_has_second_history(info);
     bool lossless = terms->durable && !second;
-    uint64_t age =
-        second && info->primary_s > 0 ? (uint64_t)info->primary_s : 0;
+    uint64_t age = second && !is_named(terms) && info->primary_s > 0
+                       ? (uint64_t)info->primary_s
+                       : 0;
     uint64_t named = later(age, named_age_s(info, second));
     bool promoted = terms->failover && was_promoted(info, terms);
     enum quarantine_cause cause = promoted ? CAUSE_PROMOTED : CAUSE_CHANGED;
@@ -225,8 +245,11 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
      * has what others wrote. */
     if (was_unfit && !eligibility_unfit(e))
         news = LINEAGE_PROMOTED;
-    if (terms->guard)
+    if (terms->guard) {
         quarantine(e, info, terms, news, now);
+        quarantine_named(e, info, terms, news, now);
+    }
+    e->needed_s = eligibility_needed_s(terms);
     e->longer_ttl_ms = terms->longer_ttl_ms;
     e->set_back = info->set_back;
     e->slots = info->slots;
@@ -235,6 +258,38 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     e->failover = terms->failover;
     e->several = terms->several;
     e->sentinels = terms->sentinels;
+}
+
+/* Has a majority named it all the while? If another one had been named in
+ * between, that would have taken longer. */
+static bool named_on(
+    const struct eligibility *e, const struct sentinel_view *named)
+{
+    uint64_t latest = deadline_after_ms(e->named_since, CONFIRM_VALID_MS);
+    return confirm_covers(e->confirmed_at, named->asked_at) ||
+           named->since <= latest;
+}
+
+void eligibility_named(struct eligibility *e, const struct sentinel_view *named,
+    bool moves, uint64_t now)
+{
+    bool known = !moves && e->named_since;
+    bool goes_on = known && named_on(e, named);
+    e->named_since =
+        goes_on ? earlier(e->named_since, named->since) : named->since;
+    if (known && !goes_on && e->sentinels && e->failover &&
+        guarded(GUARD_NAMED))
+        postpone_vote(e, deadline_after(named->since, e->needed_s * NS_PER_S),
+            named->since, CAUSE_NAMED);
+    e->moved_at = moves ? now : e->moved_at;
+    e->confirmed_at =
+        moves ? named->asked_at : later(e->confirmed_at, named->asked_at);
+}
+
+int64_t eligibility_named_s(const struct eligibility *e, uint64_t now)
+{
+    return e->named_since ? (int64_t)(elapsed(e->named_since, now) / NS_PER_S)
+                          : 0;
 }
 
 int64_t eligibility_handed_over_s(const struct eligibility *e,
@@ -252,6 +307,7 @@ int64_t eligibility_handed_over_s(const struct eligibility *e,
 void eligibility_lengthen(
     struct eligibility *e, const struct eligibility_terms *terms, uint64_t now)
 {
+    e->needed_s = eligibility_needed_s(terms);
     if (!terms->guard || now >= e->votes_at || e->cause == CAUSE_HANDED_OVER)
         return;
     uint64_t needed_s = e->cause == CAUSE_STARTED ? longest_s(terms)

@@ -54,7 +54,8 @@ enum quarantine_cause {
     CAUSE_CHANGED,       /* it was a different process, or had other data */
     CAUSE_PROMOTED,      /* it was promoted, and this client has seen it */
     CAUSE_OLD_PROMOTION, /* it was promoted before, nobody knows when */
-    CAUSE_HANDED_OVER    /* likewise, and nothing was lost */
+    CAUSE_NAMED,      /* Sentinels name it; they may have named another one */
+    CAUSE_HANDED_OVER /* CAUSE_PROMOTED, and nothing was lost */
 };
 
 struct eligibility {
@@ -71,14 +72,16 @@ struct eligibility {
                          * or the same one after it had been a replica */
     bool set_back;      /* of the info that was judged last: see server_info */
     int slots;          /* likewise */
+    uint64_t needed_s;  /* eligibility_needed_s(), by the terms */
     bool must_vote;     /* locks need its vote, by the terms */
     bool durable;       /* likewise, see the terms */
     bool failover;      /* likewise */
     bool several;       /* likewise */
     bool sentinels;     /* likewise */
-    /* When a majority of the Sentinels has named this server last (see
-     * core/confirm.h); kept up to date by whoever asks them. */
-    uint64_t confirmed_at;
+    /* When a majority of the Sentinels has named this server last, and since
+     * when it has, as far as is known; when it was named instead of another one
+     * that this client had followed (see core/confirm.h). 0: never. */
+    uint64_t confirmed_at, named_since, moved_at;
 };
 
 /* No lock belongs there, even with one server and whatever its name. */
@@ -105,6 +108,19 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
 /* How long it has no vote after it was promoted, or its process was replaced.
  */
 uint64_t eligibility_needed_s(const struct eligibility_terms *terms);
+
+struct sentinel_view;
+
+/* A majority of the Sentinels names the server, as confirm_primary() says.
+ * moves: not the one that was named before. If another one may have been named
+ * in between, which has granted locks that this one knows nothing of, it has no
+ * vote until they have expired. */
+void eligibility_named(struct eligibility *e, const struct sentinel_view *named,
+    bool moves, uint64_t now);
+
+/* For how long a majority has named it, at least, in whole seconds; 0: unknown.
+ */
+int64_t eligibility_named_s(const struct eligibility *e, uint64_t now);
 
 /* A lease was seen that is longer than all before: terms->longer_ttl_ms. A
  * quarantine that is not over waits for leases of that length too. */

@@ -53,9 +53,11 @@ bool weigh_confirmed(const struct eligibility *e, uint64_t sent_at)
 bool weigh_needs_confirmation(enum verb_kind verb)
 {
     const struct verb_traits *traits = &verb_traits[verb];
-    return traits->needs_confirmation &&
-           (traits->may_grant ? guarded(GUARD_CONFIRM_GRANTS)
-                              : guarded(GUARD_CONFIRM_EXTENDS));
+    if (!traits->may_grant)
+        return traits->needs_confirmation && guarded(GUARD_CONFIRM_EXTENDS);
+    /* In line a message may come where the answer does. */
+    return traits->needs_confirmation && guarded(GUARD_CONFIRM_GRANTS) &&
+           (guarded(GUARD_CONFIRM_MESSAGES) || !traits->waits_in_line);
 }
 
 static bool outcome_is_confirmed(const struct eligibility *e,
@@ -180,6 +182,25 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
         return true;
     *instead = unconfirmed();
     instead->sent_at = outcome->sent_at;
+    return false;
+}
+
+bool weigh_extension(const struct eligibility *e, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t deadline, struct outcome *instead)
+{
+    /* It may have been sent a grant that counts by then, and have answered that
+     * in time by then. */
+    uint64_t last =
+        deadline_after_ms(e->moved_at, CONFIRM_VALID_MS + LINEAGE_SLACK_MS);
+    if (!verb_traits[verb].extends_lease || outcome->kind != OUTCOME_MINE ||
+        !e->failover || !e->moved_at || deadline >= last ||
+        !guarded(GUARD_MOVED))
+        return true;
+    *instead = unconfirmed();
+    instead->sent_at = outcome->sent_at;
+    instead->text = slice_of(
+        "the Sentinels have named this primary so shortly before the lease "
+        "ends that the former one may grant the lock, too");
     return false;
 }
 

@@ -43,6 +43,13 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t alive_at, uint64_t now,
     struct outcome *instead);
 
+/* Does an extension count, of a lease that has lasted until deadline? Not if
+ * the former primary, which may grant locks for some seconds after the
+ * Sentinels have named this one, could grant this one then, because it does not
+ * know of the extension. False: as weigh_outcome(). */
+bool weigh_extension(const struct eligibility *e, enum verb_kind verb,
+    const struct outcome *outcome, uint64_t deadline, struct outcome *instead);
+
 /* Does a message count by which the lock is handed over to a token in line? It
  * counts as a grant in answer to the request by which the token waits, which
  * was sent at sent_at (line_last_sent_at()); alive_at as above.

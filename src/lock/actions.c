@@ -81,7 +81,8 @@ void action_outcome(struct nxl_lock *lock, enum life_track track,
     struct outcome other;
     struct text words;
     struct node *node = node_of(op->requests[server].server);
-    outcome = voters_weigh(node, op->verb.kind, outcome, now, &other, &words);
+    outcome = voters_weigh(node, op->verb.kind, outcome,
+        lock->life.lease.promised, now, &other, &words);
     if (outcome->kind == OUTCOME_SEEN &&
         !note_seen(lock, track, server, outcome, now))
         outcome = &out_of_memory;

@@ -36,16 +36,19 @@ enum guard {
     GUARD_ALIVE,        /* a silent connection is asked before it is trusted */
     GUARD_HEARD,        /* a sign of life is as old as the answer before it */
     GUARD_REPLICAS,     /* a primary that lost a replica is looked for anew */
-    GUARD_CONFIRM_GRANTS,   /* Sentinels confirm the primary of a grant, */
-    GUARD_CONFIRM_EXTENDS,  /* of what is done to a lock that is held, */
-    GUARD_CONFIRM_MESSAGES, /* and of a lock that is handed over in line */
-    GUARD_NAMED,        /* a primary is as old as a majority's word for it */
-    GUARD_COPIES,       /* as many replicas have a write as are wanted */
-    GUARD_OLD_DEADLINE, /* an extension that too few have moves no deadline */
-    GUARD_VOID_TOKEN,   /* the token of a void grant is not reused */
-    GUARD_UNFIT,        /* a server that others overwrite grants no lock */
-    GUARD_ADOPT,        /* a restarted server does not count for an adoption */
-    GUARD_JOIN_ONCE,    /* a token joins the line of a lock once */
+    GUARD_CONFIRM_GRANTS,   /* Sentinels confirm the primary of a grant */
+    GUARD_CONFIRM_EXTENDS,  /* ... of what is done to a lock that is held */
+    GUARD_CONFIRM_MESSAGES, /* ... and of a lock that is handed over in line */
+    GUARD_NAMED,         /* a primary is as old as a majority's word for it */
+    GUARD_MOVED,         /* a lease that ends soon is not extended elsewhere */
+    GUARD_ALL_SENTINELS, /* a majority is one of all, not of those listed */
+    GUARD_ONE_SENTINEL,  /* a Sentinel with two addresses counts once */
+    GUARD_COPIES,        /* as many replicas have a write as are wanted */
+    GUARD_OLD_DEADLINE,  /* an extension that too few have moves no deadline */
+    GUARD_VOID_TOKEN,    /* the token of a void grant is not reused */
+    GUARD_UNFIT,         /* a server that others overwrite grants no lock */
+    GUARD_ADOPT,         /* a restarted server does not count for an adoption */
+    GUARD_JOIN_ONCE,     /* a token joins the line of a lock once */
     GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
     GUARD_ANSWERED, /* a lease handed over counts from an answered request */
     GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */

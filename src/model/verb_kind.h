@@ -106,6 +106,8 @@ struct verb_traits {
     /* Where Sentinels say which server is the primary, it is sent, and its
      * effect counts, only if a majority of them has named that server. */
     bool needs_confirmation : 1;
+    /* Its effect, without a grant, is a later end of the lease. */
+    bool extends_lease : 1;
     bool shortens_ttl : 1; /* impossible where the value contains the end */
     /* An error about the key's type answers that it does not hold the token.
      * Not where it may mean another key (the line, the record), or the token
@@ -128,6 +130,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .tells_left = true,
         .needs_confirmation = true},
     [VERB_EXTEND] = {.cached = CACHED_EXTEND,
+        .extends_lease = true,
         .undo = VERB_RELEASE,
         .needs_copies = true,
         .type_error_is_no = true,

@@ -76,10 +76,11 @@ class Room(Tap):
                    "and of one without Sentinels", found)
         # One that has just started, and tells two histories, may have read
         # them from a file.
-        self.check(self.group.are_older(8), "all are old enough")
+        self.check(self.group.are_older(12), "all are old enough")
+        # A lease that ended within 3 s of the failover would be lost.
         process = subprocess.Popen(
-            [self.nxlock, "run", "-v", "m", *TTL, "--metrics", folder, "-u",
-             self.group.url(), "--", "sleep", "6"],
+            [self.nxlock, "run", "-v", "m", "--ttl", "6s", "--metrics", folder,
+             "-u", self.group.url("max_ttl_ms=6000"), "--", "sleep", "6"],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.check(await_(lambda: self.group.primary.cli("EXISTS", "m") ==
                           b"1\n"), "it holds")

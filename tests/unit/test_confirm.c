@@ -29,7 +29,7 @@ static const struct {
     {"the only one", 1, {{'1', 'A', 9, 4, 0}}, 1, 1, 'A', 9, 4},
     {"all agree: the second latest counts", 3,
         {{'1', 'A', 9, 4, 2}, {'2', 'A', 7, 5, 2}, {'3', 'A', 8, 6, 2}}, 2, 3,
-        'A', 8, 5},
+        'A', 8, 6},
     {"one does not answer", 3, {{'1', 'A', 9, 4, 2}, {'2', 'A', 7, 5, 2}}, 2, 2,
         'A', 7, 5},
     {"two do not answer", 3, {{'1', 'A', 9, 4, 2}}, 2, 1, 0, 0, 0},
@@ -59,6 +59,12 @@ static const struct {
         {{'1', 'A', 9, 1, 4}, {'2', 'A', 8, 2, 4}, {'3', 'A', 7, 3, 4},
             {'4', 'B', 9, 9, 4}, {'5', 'B', 9, 9, 4}},
         3, 5, 'A', 7, 3},
+    {"not all at the same time: the first one may name B by now", 3,
+        {{'1', 'A', 7, 4, 2}, {'2', 'A', 9, 8, 2}, {'3', 'B', 9, 6, 2}}, 2, 3,
+        0, 0, 0},
+    {"one that was asked long ago does not know since when", 3,
+        {{'1', 'A', 4, 1, 2}, {'2', 'A', 9, 7, 2}, {'3', 'A', 9, 8, 2}}, 2, 3,
+        'A', 9, 8},
     {"of four, three are needed", 4,
         {{'1', 'A', 9, 1, 3}, {'2', 'A', 8, 2, 3}, {'3', 'B', 7, 3, 3},
             {'4', 'B', 9, 9, 3}},
@@ -133,6 +139,45 @@ static void test_who_still_answers(void **state)
     assert_int_equal(confirm_count_current(&c, "B", 6379), 0);
 }
 
+/* What it has said of itself before counts, if it was asked shortly before. */
+static void test_what_it_says_now(void **state)
+{
+    (void)state;
+    static const struct {
+        char id, primary;
+        uint64_t asked_s, since_s, then_s;
+    } looks[] = {
+        {'1', 'A', 12, 12, 4}, {'1', 'A', 12, 3, 3},
+        {'1', 'A', 13, 13, 13}, /* three seconds later */
+        {'1', 'B', 12, 12, 12},
+        {'2', 'A', 12, 12, 12}, /* another one is at the address */
+    };
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+        struct sentinel_view v = {.id = {'1'},
+            .host = {'A'},
+            .port = 6379,
+            .asked_at = 10 * S,
+            .since = 4 * S};
+        const struct sentinel_view seen = {.id = {looks[i].id},
+            .host = {looks[i].primary},
+            .port = 6379,
+            .asked_at = looks[i].asked_s * S,
+            .since = looks[i].since_s * S};
+        confirm_take(&v, &seen);
+        assert_true(v.since == looks[i].then_s * S);
+        assert_true(v.asked_at == seen.asked_at && v.host[0] == seen.host[0]);
+    }
+}
+
+/* From when the answer came: the question may have waited for long. */
+static void test_since_when(void **state)
+{
+    (void)state;
+    assert_true(confirm_since(10 * S, 4 * S) == 6 * S);
+    assert_true(confirm_since(10 * S, 0) == 10 * S);
+    assert_true(confirm_since(10 * S, 11 * S) > 0); /* 0 is unknown */
+}
+
 static void test_how_long_it_counts(void **state)
 {
     (void)state;
@@ -151,6 +196,8 @@ int main(void)
         cmocka_unit_test(test_majority),
         cmocka_unit_test(test_ports),
         cmocka_unit_test(test_who_still_answers),
+        cmocka_unit_test(test_what_it_says_now),
+        cmocka_unit_test(test_since_when),
         cmocka_unit_test(test_how_long_it_counts),
     };
     return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);

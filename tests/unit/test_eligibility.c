@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * May a server vote, and if not, why and until when. Times are of a clock
+ * May a server vote, and if not, why and until when. One subject: the function
+ * that judges it, story by story. Times are of a clock
  * that began long before the servers.
  */
 #include "support/test.h"
 
 #include "base/deadline.h"
 #include "client/ineligible.h"
+#include "core/confirm.h"
 #include "core/weigh.h"
 
 #define S NS_PER_S
@@ -400,7 +402,14 @@ static void by_the_word_of_a_majority(void **state)
         int64_t uptime_s, named_s;
         uint64_t waits;
     } rows[] = {
-        {"never promoted", false, "aaaa", "1", "", 5000, 0, 0},
+        {"never promoted, at an unknown time", false, "aaaa", "1", "", 5000, 0,
+            63},
+        {"never promoted, named for 40 s", false, "aaaa", "1", "", 5000, 40,
+            23},
+        {"never promoted, named for longer", false, "aaaa", "1", "", 5000, 63,
+            0},
+        {"as ever, but named for 40 s", true, "aaaa", "1", "", 5000, 40, 23},
+        {"as ever", true, "aaaa", "1", "", 5000, 5000, 0},
         {"promoted at an unknown time", false, "bbbb", "2", "1", 5000, 0, 63},
         {"named for 40 s", false, "bbbb", "2", "1", 5000, 40, 23},
         {"named for longer", false, "bbbb", "2", "1", 5000, 63, 0},
@@ -413,6 +422,8 @@ static void by_the_word_of_a_majority(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         set_up(NULL);
         terms.failover = terms.sentinels = true;
+        info.named_s = 5000;
+        info.primary_s = 5000; /* nobody asks it, and it does not count */
         if (rows[i].known)
             judge(T0);
         info.run_id = rows[i].run_id;
@@ -425,6 +436,51 @@ static void by_the_word_of_a_majority(void **state)
         assert_int_equal(
             s.votes_at, rows[i].waits ? T0 + (1 + rows[i].waits) * S : 0);
     }
+}
+
+static void name(uint64_t asked_at, uint64_t since, bool moves, uint64_t now)
+{
+    const struct sentinel_view named = {.asked_at = asked_at, .since = since};
+    eligibility_named(&s, &named, moves, now);
+}
+
+/* Another one may have been named while this client did not ask, and have
+ * granted locks that this one knows nothing of. */
+static void named_again(void **state)
+{
+    (void)state;
+    terms.failover = terms.sentinels = true;
+    assert_int_equal(eligibility_named_s(&s, T0), 0);
+    name(T0 - S, T0 - 5000 * S, false, T0);
+    assert_int_equal(s.confirmed_at, T0 - S);
+    assert_int_equal(eligibility_named_s(&s, T0), 5000);
+    info.named_s = 5000;
+    judge(T0);
+    /* Sentinels have started anew, but it was named all the while. */
+    name(T0 + S, T0, false, T0 + S);
+    assert_int_equal(eligibility_named_s(&s, T0 + S), 5001);
+    assert_int_equal(s.votes_at, 0);
+    /* After a while they say the same, by and large. */
+    name(T0 + 100 * S, T0 - 4998 * S, false, T0 + 100 * S);
+    assert_int_equal(eligibility_named_s(&s, T0 + 100 * S), 5100);
+    assert_int_equal(s.votes_at, 0);
+    name(T0 + 200 * S, T0 + 150 * S, false, T0 + 200 * S);
+    assert_int_equal(eligibility_named_s(&s, T0 + 200 * S), 50);
+    assert_int_equal(s.votes_at, T0 + (150 + NEEDED + 2) * S);
+    assert_int_equal(s.confirmed_at, T0 + 200 * S);
+    assert_int_equal(s.moved_at, 0);
+    assert_string_equal(words(T0 + 200 * S),
+        "named as the primary 50s ago; it may have forgotten locks; its vote "
+        "counts again in 14s");
+    name(T0 + 198 * S, T0 + 150 * S, false, T0 + 201 * S);
+    assert_int_equal(s.confirmed_at, T0 + 200 * S);
+    /* Another one is judged when there is a connection. */
+    name(T0 + 299 * S, T0 + 299 * S, true, T0 + 300 * S);
+    assert_int_equal(s.moved_at, T0 + 300 * S);
+    assert_int_equal(eligibility_named_s(&s, T0 + 300 * S), 1);
+    assert_int_equal(s.votes_at, T0 + (150 + NEEDED + 2) * S);
+    name(T0 + 302 * S, T0 + 299 * S, false, T0 + 302 * S);
+    assert_int_equal(s.moved_at, T0 + 300 * S);
 }
 
 /* Each is counted once, however often the server is looked at; a restart, one
@@ -647,6 +703,7 @@ int main(void)
         cmocka_unit_test_setup(histories_and_durable, set_up),
         cmocka_unit_test_setup(failovers_are_counted_once, set_up),
         cmocka_unit_test(by_the_word_of_a_majority),
+        cmocka_unit_test_setup(named_again, set_up),
         cmocka_unit_test_setup(what_is_left_of_a_quarantine, set_up),
         cmocka_unit_test_setup(one_that_was_handed_over_to, set_up),
         cmocka_unit_test_setup(a_hand_over_within_a_quarantine, set_up),

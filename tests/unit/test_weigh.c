@@ -275,6 +275,44 @@ static void a_majority_confirms_a_message(void **state)
     assert_false(weigh_message(&e, T0 + 6, T0, T0 + 6));
 }
 
+/* The former primary may grant the lock for three seconds, if it has not been
+ * told until later that somebody holds it. */
+static void at_another_primary(void **state)
+{
+    (void)state;
+    static const struct {
+        enum verb_kind verb;
+        enum outcome_kind kind;
+        uint64_t moved_at, deadline;
+        bool failover, counts;
+    } rows[] = {
+        {VERB_EXTEND, OUTCOME_MINE, T0, T0 + 3 * S - 1, true, false},
+        {VERB_EXTEND, OUTCOME_MINE, T0, T0 + 3 * S, true, true},
+        {VERB_EXTEND, OUTCOME_MINE, 0, T0 + 3 * S - 1, true, true},
+        {VERB_EXTEND, OUTCOME_MINE, T0, T0 + 3 * S - 1, false, true},
+        {VERB_EXTEND, OUTCOME_NOT_MINE, T0, T0 + S, true, true},
+        {VERB_RELEASE, OUTCOME_MINE, T0, T0 + S, true, true},
+        {VERB_ACQUIRE, OUTCOME_GRANTED, T0, 0, true, true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct outcome o = {.kind = rows[i].kind, .sent_at = T0 + 5};
+        struct eligibility e = server_of(GUARDED, VOTES);
+        struct outcome instead = {.kind = OUTCOME_NONE};
+        e.sentinels = true;
+        e.failover = rows[i].failover;
+        e.moved_at = rows[i].moved_at;
+        bool counts =
+            weigh_extension(&e, rows[i].verb, &o, rows[i].deadline, &instead);
+        if (counts != rows[i].counts)
+            fail_msg("row %zu", i);
+        if (counts)
+            continue;
+        assert_int_equal(instead.fault, FAULT_UNCONFIRMED);
+        assert_true(instead.unsure && instead.text.len > 0);
+        assert_true(instead.sent_at == o.sent_at);
+    }
+}
+
 /* Nothing is known before the first connection is judged. */
 static void before_it_was_judged(void **state)
 {
@@ -295,6 +333,7 @@ int main(void)
         cmocka_unit_test(by_the_time_of_the_request),
         cmocka_unit_test(a_majority_confirms),
         cmocka_unit_test(a_majority_confirms_a_message),
+        cmocka_unit_test(at_another_primary),
         cmocka_unit_test(before_it_was_judged),
     };
     return cmocka_run_group_tests_name("weigh", tests, NULL, NULL);
