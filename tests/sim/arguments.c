@@ -190,8 +190,9 @@ static bool take_work(struct arguments *a, const char *value)
     a->options.crowd = strcmp(value, "crowd") == 0;
     a->options.failover = strcmp(value, "failover") == 0;
     a->options.replicas = strcmp(value, "replicas") == 0;
+    a->options.sentinels = strcmp(value, "sentinels") == 0;
     return a->options.once || a->options.crowd || a->options.failover ||
-           a->options.replicas;
+           a->options.replicas || a->options.sentinels;
 }
 
 static bool take_aloud(struct arguments *a, const char *value)
@@ -252,8 +253,10 @@ static const struct option {
         "programs do work that must be done once, and no server\n"
         "forgets, unless --faults says so; crowd: 30 to 300\n"
         "workers wait in line, for one name most of them, and\n"
-        "programs outside the line poll",
-        "once, crowd, failover, replicas", take_work, NO_LIST, false},
+        "programs outside the line poll; sentinels: Sentinels\n"
+        "promote replicas, and say which server is the primary",
+        "once, crowd, failover, replicas, sentinels", take_work, NO_LIST,
+        false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
 
@@ -400,7 +403,7 @@ enum arguments_result arguments_read(struct arguments *a, int argc, char **argv)
         if (!o->take(a, value))
             return not_allowed(o, value);
     }
-    if (a->servers_count == 0 && a->options.crowd)
+    if (a->servers_count == 0 && (a->options.crowd || a->options.sentinels))
         a->servers[a->servers_count++] = 1;
     if (a->servers_count == 0) {
         a->servers_count = sizeof(counts) / sizeof(*counts);
@@ -429,12 +432,13 @@ void arguments_print(
     fprintf(out, "nxlock-sim --seed %" PRIu64 " --servers %u", options->seed,
         options->servers);
     if (options->once || options->crowd || options->failover ||
-        options->replicas)
+        options->replicas || options->sentinels)
         fprintf(out, " --work %s",
             options->once       ? "once"
             : options->failover ? "failover"
             : options->replicas ? "replicas"
-                                : "crowd");
+            : options->crowd    ? "crowd"
+                                : "sentinels");
     if (a->faults)
         fprintf(out, " --faults %s", a->faults);
     for (unsigned i = 0; i < a->without_count; i++)

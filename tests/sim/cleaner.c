@@ -116,6 +116,8 @@ static void settle(
     l->given_up += expired;
     if (expired)
         checker_lapsed(w, l->server, token, stray);
+    else if (w->sentinels && (!l->conn || l->conn->server->former))
+        checker_lapsed(w, l->server, token, false); /* not proved there */
     else if (deleted && !next_of(l, &l->cleaners, token))
         checker_settled(w, l->server, token);
     note(w, "c%llu has cleaned up s%llu t%llu", expired ? "(expired)" : NULL,

@@ -101,6 +101,7 @@ struct link {
     unsigned server;
     enum { LINK_DOWN, LINK_DIALLING, LINK_SHAKING, LINK_UP } state;
     struct conn *conn;
+    bool held_back; /* of what waits, until Sentinels name its server again */
     uint64_t client_id;          /* of the connection, once it has said so */
     char run_id[CLEANUP_RUN_ID]; /* likewise */
     unsigned number;             /* of the connection: how many were made */
@@ -207,6 +208,11 @@ void link_heard(struct world *w, struct link *l, const struct message *m);
 void link_lost(struct world *w, struct link *l, uint64_t linger);
 /* Connects, sends what is due, sets the alarm. */
 void link_step(struct world *w, struct link *l);
+/* In a world with Sentinels: when it wants to connect; it leads to another
+ * server now; nobody is named, so what waits for that fails. */
+uint64_t link_wants_at(struct world *w, struct link *l);
+void link_leave(struct world *w, struct link *l);
+void link_not_found(struct world *w, struct link *l, enum fault fault);
 void link_push_slot(struct link *l, struct slot slot);
 
 /* ------------------------------------------- messages: subscription.c */
@@ -287,6 +293,8 @@ void handle_cancel(struct world *w, struct worker *k);
 void handle_free(struct world *w, struct worker *k);
 /* It is never used again, nor freed. */
 void handle_leak(struct world *w, struct worker *k);
+/* Its next renewal is due at once. */
+void handle_hurry(struct world *w, struct worker *k);
 void handle_renew_no_more(struct world *w, struct worker *k);
 /* The caller is told of a result that is over; it may have become stale. */
 enum life_result handle_result(struct world *w, struct worker *k);

@@ -38,6 +38,7 @@ enum sim_guard {
     SIM_GUARD_MARKER,        /* the marker key is about one history of data */
     SIM_GUARD_OWN_WAIT,      /* WAIT counts behind the command that wrote */
     SIM_GUARD_UNBEGIN_PROOF, /* the record proves that a begin has come */
+    SIM_GUARD_FIRST_ANSWER,  /* a new client waits for a majority, too */
     SIM_GUARDS
 };
 

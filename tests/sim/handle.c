@@ -398,6 +398,12 @@ void handle_free(struct world *w, struct worker *k)
     renew_handle(w, k);
 }
 
+void handle_hurry(struct world *w, struct worker *k)
+{
+    renewal_hurry(k->life.renewal, w->now);
+    turn(w, k);
+}
+
 void handle_renew_no_more(struct world *w, struct worker *k)
 {
     k->life.terms.renewed = false;

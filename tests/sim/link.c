@@ -2,7 +2,8 @@
 /*
  * A model of src/net: one pipelined connection to one server. What a cancelled
  * request leaves to be cleaned up, and what a server's answers count for, is
- * decided by the core.
+ * decided by the core. One subject: the states of that connection, and what is
+ * under way on it.
  *
  * Invariant: each reply goes to the slot of its command; when a connection
  * ends, every command on it is accounted for as unsure or to be cleaned up.
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 #include "sim/client.h"
+#include "sim/sentinels.h"
 #include "sim/server.h"
 #include "sim/world.h"
 
@@ -24,7 +26,7 @@
 
 static struct model_server *server_of(struct world *w, const struct link *l)
 {
-    return &w->server[l->server];
+    return w->sentinels ? watch_server(w, l->process) : &w->server[l->server];
 }
 
 static void link_rings(struct world *w, struct alarm *alarm)
@@ -236,11 +238,18 @@ static void fail_waiting(struct link *l, enum fault fault)
         request_fail(list_entry(node, struct request, node), fault, false);
 }
 
-static void connect_failed(struct world *w, struct link *l)
+static void go_down(struct world *w, struct link *l)
 {
     l->state = LINK_DOWN;
+    if (w->sentinels)
+        watch_lost(w, l->process);
+}
+
+static void connect_failed(struct world *w, struct link *l, enum fault fault)
+{
+    go_down(w, l);
     l->not_before = w->now + backoff_next(&l->reconnect);
-    fail_waiting(l, FAULT_UNREACHABLE);
+    fail_waiting(l, fault);
 }
 
 void link_lost(struct world *w, struct link *l, uint64_t linger)
@@ -259,10 +268,45 @@ void link_lost(struct world *w, struct link *l, uint64_t linger)
     l->wait_due = false;
     l->waits = 0;
     l->dropped = 0;
-    l->state = LINK_DOWN;
+    go_down(w, l);
     l->not_before = w->now;
     if (!was_up)
-        connect_failed(w, l);
+        connect_failed(w, l, FAULT_UNREACHABLE);
+}
+
+/* Has it to wait until the Sentinels name this server again? */
+static bool is_held_back(const struct world *w, const struct request *r)
+{
+    const struct link *l = &r->worker->process->link[r->server];
+    return w->sentinels && weigh_needs_confirmation(verbs[r->message.kind]) &&
+           !weigh_confirmed(&l->eligibility, w->now);
+}
+
+void link_leave(struct world *w, struct link *l)
+{
+    if (l->conn)
+        link_lost(w, l, roll(w, w->setting.linger_ns));
+    else if (l->state == LINK_DIALLING)
+        go_down(w, l);
+    l->not_before = w->now;
+}
+
+void link_not_found(struct world *w, struct link *l, enum fault fault)
+{
+    l->held_back = false;
+    if (l->state == LINK_DOWN && !watch_located(w, l->process)) {
+        connect_failed(w, l, fault);
+        return;
+    }
+    struct list *node = l->waiting.next, *next;
+    for (; node != &l->waiting; node = next) {
+        next = node->next;
+        struct request *r = list_entry(node, struct request, node);
+        if (!is_held_back(w, r))
+            continue;
+        list_remove(&r->node);
+        request_fail(r, fault, r->unsure);
+    }
 }
 
 /* ---------------------------------------------------------------- replies */
@@ -273,7 +317,8 @@ static struct eligibility_terms terms_of(const struct world *w)
         .drift_ppm = w->setting.drift_ppm,
         .several = w->options.servers > 1,
         .guard = true,
-        .failover = w->setting.failover};
+        .failover = w->setting.failover,
+        .sentinels = w->sentinels};
 }
 
 static void id_text(char text[LINEAGE_ID], uint64_t id)
@@ -311,6 +356,7 @@ static void judge(struct world *w, struct link *l, const struct message *m)
         .replid = replid,
         .replid2 = replid2,
         .primary_s = m->primary_s,
+        .named_s = eligibility_named_s(&l->eligibility, w->now),
         .clock_low_ns = m->clock_ns - (int64_t)w->now,
         .clock_high_ns = m->clock_ns + 1000 - (int64_t)m->sent_at};
     eligibility_judge(&l->eligibility, &info, &terms, false, w->now);
@@ -361,8 +407,12 @@ static bool counts(struct world *w, struct link *l, const struct request *r,
         checker_void(w, r->message.token);
         return false;
     }
-    bool does = weigh_outcome(
-        &l->eligibility, verb, outcome, l->alive_at, w->now, other);
+    const struct eligibility *e = &l->eligibility;
+    bool does = weigh_outcome(e, verb, outcome, l->alive_at, w->now, other) &&
+                weigh_extension(
+                    e, verb, outcome, r->worker->life.lease.promised, other);
+    if (!does && other->fault == FAULT_UNCONFIRMED)
+        checker_void(w, r->message.token);
     if (!does && eligibility_recheck(&l->eligibility, w->now))
         l->elsewhere = true;
     return does;
@@ -542,8 +592,8 @@ static void send_request(struct world *w, struct link *l, struct request *r)
 static void dialled(struct world *w, struct link *l)
 {
     struct model_server *s = server_of(w, l);
-    if (s->down) {
-        connect_failed(w, l);
+    if (s->down || (w->sentinels && sentinels_parted(w, l->process, s))) {
+        connect_failed(w, l, FAULT_UNREACHABLE);
         return;
     }
     l->state = LINK_SHAKING;
@@ -581,9 +631,24 @@ static void ask_alive(struct world *w, struct link *l)
         &(struct message){.kind = MESSAGE_ALIVE, .known = l->known});
 }
 
+/* The first that may be sent, of those that wait; NULL: there is none. */
+static struct request *take_next(const struct world *w, struct link *l)
+{
+    struct list *node = l->waiting.next;
+    for (; node != &l->waiting; node = node->next) {
+        struct request *r = list_entry(node, struct request, node);
+        if (is_held_back(w, r))
+            continue;
+        list_remove(node);
+        return r;
+    }
+    return NULL;
+}
+
 static void send_waiting(struct world *w, struct link *l)
 {
-    struct list *node;
+    struct request *r;
+    l->held_back = false;
     if (l->waits > 0 || list_empty(&l->waiting))
         return;
     if (w->setting.failover) {
@@ -591,8 +656,9 @@ static void send_waiting(struct world *w, struct link *l)
         if (!lineage_is_current(l->alive_at, w->now))
             return;
     }
-    while ((node = list_pop(&l->waiting)))
-        send_request(w, l, list_entry(node, struct request, node));
+    while ((r = take_next(w, l)))
+        send_request(w, l, r);
+    l->held_back = !list_empty(&l->waiting);
 }
 
 static void ask_copies(struct world *w, struct link *l)
@@ -625,6 +691,19 @@ static void send_due(struct world *w, struct link *l)
         ask_copies(w, l);
 }
 
+/* When it connects, for requests or for cleanups. */
+static uint64_t wants_at(struct world *w, struct link *l)
+{
+    if (!list_empty(&l->waiting))
+        return later(w->now, l->not_before);
+    return later(cleaners_due(w, l), l->not_before);
+}
+
+uint64_t link_wants_at(struct world *w, struct link *l)
+{
+    return l->state == LINK_DOWN ? wants_at(w, l) : NEVER;
+}
+
 void link_step(struct world *w, struct link *l)
 {
     uint64_t due = cleaners_due(w, l);
@@ -633,7 +712,8 @@ void link_step(struct world *w, struct link *l)
         link_lost(w, l, roll(w, w->setting.linger_ns));
     if (l->state == LINK_UP && l->elsewhere && list_empty(&l->slots))
         link_lost(w, l, 0);
-    if (l->state == LINK_DOWN && w->now >= l->not_before && wanted) {
+    bool located = !w->sentinels || watch_located(w, l->process);
+    if (l->state == LINK_DOWN && w->now >= l->not_before && wanted && located) {
         l->state = LINK_DIALLING;
         l->since = w->now;
         l->dialled_at = w->now + travel(w, server_of(w, l));
@@ -645,10 +725,10 @@ void link_step(struct world *w, struct link *l)
     uint64_t at = stale_at(w, l);
     if (l->state == LINK_DIALLING)
         at = l->dialled_at;
-    else if (l->state == LINK_DOWN && !list_empty(&l->waiting))
-        at = later(w->now, l->not_before);
+    else if (l->state == LINK_DOWN && !located) /* the watch goes on */
+        at = NEVER;
     else if (l->state == LINK_DOWN)
-        at = later(cleaners_due(w, l), l->not_before);
+        at = wants_at(w, l);
     else if (l->state == LINK_UP)
         at = earlier(at, cleaners_due(w, l));
     alarm_set(w, &l->alarm, at);

@@ -12,6 +12,7 @@
 #include "sim/client.h"
 #include "sim/promotion.h"
 #include "sim/replication.h"
+#include "sim/sentinels.h"
 #include "sim/server.h"
 #include "sim/world.h"
 
@@ -141,13 +142,20 @@ static bool is_blocked(struct world *w, struct conn *c)
     return true;
 }
 
+/* Nothing passes before. */
+static uint64_t parted_until(const struct world *w, const struct conn *c)
+{
+    return w->sentinels ? sentinels_parted(w, c->client, c->server) : 0;
+}
+
 /* A command reaches the server. */
 static void up_rings(struct world *w, struct alarm *alarm)
 {
     struct conn *c = list_entry(alarm, struct conn, up.alarm);
     struct model_server *s = c->server;
-    if (w->now < s->stopped_until) {
-        alarm_set(w, alarm, s->stopped_until);
+    uint64_t passes = later(s->stopped_until, parted_until(w, c));
+    if (w->now < passes) {
+        alarm_set(w, alarm, passes);
         return;
     }
     c->held = c->holds && c->process && w->now < c->process->paused_until;
@@ -185,6 +193,7 @@ static void down_rings(struct world *w, struct alarm *alarm)
     struct conn *c = list_entry(alarm, struct conn, down.alarm);
     struct process *p = c->process;
     uint64_t readable = later(p->paused_until, c->held_up_until);
+    readable = later(readable, parted_until(w, c));
     if (w->now < readable) {
         alarm_set(w, alarm, readable);
         return;
@@ -203,6 +212,7 @@ static void breaks(struct world *w, struct alarm *alarm)
     struct conn *c = list_entry(alarm, struct conn, breaks);
     struct process *p = c->process;
     uint64_t readable = later(p->paused_until, c->held_up_until);
+    readable = later(readable, parted_until(w, c));
     if (w->now < readable || !list_empty(&c->down.messages)) {
         uint64_t read = later(c->down.last, readable);
         alarm_set(w, alarm, later(w->now, read) + 1);
@@ -228,6 +238,7 @@ struct conn *conn_open(struct world *w, struct model_server *s,
         abort();
     c->server = s;
     c->process = process;
+    c->client = process;
     c->link = link;
     c->served = true;
     c->id = s->next_client++;
@@ -248,7 +259,7 @@ void conn_send(struct world *w, struct conn *c, const struct message *m)
 {
     if (!c->served)
         return; /* to nobody */
-    if (c->server->former)
+    if (c->server->former && !w->sentinels)
         promotion_asked(w, c->server);
     pipe_push(w, &c->up, copy_of(m), w->now + travel(w, c->server));
 }

@@ -101,10 +101,11 @@ struct pipe {
 struct conn {
     struct list node; /* among the server's */
     struct model_server *server;
-    struct process *process; /* NULL: the client's end is gone */
-    struct link *link;       /* NULL: it is for messages (subscription.c) */
-    bool served;             /* false: the server's end is gone */
-    uint64_t channel;        /* it is subscribed to that; 0: to none */
+    struct process *process;      /* NULL: the client's end is gone */
+    const struct process *client; /* whose it is, or was */
+    struct link *link; /* NULL: it is for messages (subscription.c) */
+    bool served;       /* false: the server's end is gone */
+    uint64_t channel;  /* it is subscribed to that; 0: to none */
     /* It encrypts, and what counts as sent stays with the client while that
      * stands still. */
     bool holds, held;    /* held: it has just happened */

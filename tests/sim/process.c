@@ -5,10 +5,12 @@
  * goes on but what the kernel had taken.
  */
 #include "sim/client.h"
+#include "sim/sentinels.h"
 #include "sim/world.h"
 
 void process_turn(struct world *w, struct process *p)
 {
+    bool again;
     do {
         struct list *node;
         while ((node = list_pop(&p->failed))) {
@@ -23,7 +25,8 @@ void process_turn(struct world *w, struct process *p)
         }
         for (unsigned i = 0; i < w->options.servers; i++)
             link_step(w, &p->link[i]);
-    } while (!list_empty(&p->failed));
+        again = w->sentinels && watch_step(w, p);
+    } while (again || !list_empty(&p->failed));
 }
 
 static void reborn(struct world *w, struct alarm *alarm)
@@ -45,6 +48,8 @@ void process_start(struct world *w, struct process *p, unsigned index)
     for (unsigned i = 0; i < w->options.servers; i++)
         link_start(w, p, i);
     subscription_start(w, p);
+    if (w->sentinels)
+        watch_start(w, p);
     for (unsigned i = 0; i < w->setting.workers; i++) {
         handle_start(w, &p->worker[i], p, i);
         program_start(w, &p->worker[i]);
@@ -65,6 +70,8 @@ static void leave_all(struct world *w, struct process *p)
             chance(w, 50) ? 2 * ms_to_ns(w->setting.max_ttl_ms)
                           : w->setting.linger_ns);
     subscription_end(w, p);
+    if (w->sentinels)
+        watch_end(w, p);
     for (unsigned i = 0; i < w->setting.workers; i++) {
         handle_end(w, &p->worker[i]);
         program_end(w, &p->worker[i]);

@@ -7,6 +7,7 @@
 #include "sim/progress.h"
 
 #include "sim/replication.h"
+#include "sim/sentinels.h"
 #include "sim/world.h"
 
 #define LOOK_EVERY (10 * MS)
@@ -31,6 +32,8 @@ static uint64_t bound_of(const struct world *w, unsigned name)
     uint64_t turn = delay + 4 * s->travel_ns;
     if (s->failover) /* a sign of life may come first */
         turn += 2 * s->travel_ns;
+    if (s->sentinels) /* and a look at Sentinels whose answers are slow */
+        turn += 500 * MS;
     if (s->wait_replicas > 0) /* and WAITs, one behind the other */
         turn += 1000 * MS;
     if (w->options.servers == 1) /* a clock that is set back makes gaps */
@@ -73,12 +76,26 @@ static uint64_t reached_since(
     return since > w->now ? NEVER : since;
 }
 
+/* ... and its primary is confirmed. */
+static uint64_t confirmed_since(struct world *w, const struct process *p)
+{
+    uint64_t calm = w->sentinels ? sentinels_calm_since(w) : 0;
+    if (calm == 0 || calm == NEVER)
+        return calm;
+    uint64_t since = calm + 1000 * MS;
+    return since <= w->now &&
+                   confirm_covers(p->link[0].eligibility.confirmed_at, w->now)
+               ? since
+               : NEVER;
+}
+
 static void look_at_process(struct world *w, const struct process *p)
 {
     struct progress *g = &w->progress;
     unsigned reached = 0;
     for (unsigned i = 0; i < w->options.servers; i++) {
         uint64_t since = p->alive ? reached_since(w, p, i) : NEVER;
+        since = later(since, confirmed_since(w, p));
         g->reached[p->index][i] = since;
         reached += since != NEVER;
     }

@@ -12,6 +12,7 @@
 
 #include "sim/client.h"
 #include "sim/replication.h"
+#include "sim/sentinels.h"
 #include "sim/server.h"
 #include "sim/world.h"
 
@@ -39,6 +40,11 @@ static void begin_history(
     /* Its replicas have to connect again; it may have none. */
     s->replicas_since = chance(w, 50) ? w->now + 1 + roll(w, 500 * MS) : 0;
     s->replicas = (unsigned)roll_from(w, 1, 3);
+}
+
+void promotion_begins(struct world *w, struct model_server *s, uint64_t second)
+{
+    begin_history(w, s, new_id(w), second);
 }
 
 static void take_over(struct world *w, struct alarm *alarm);
@@ -329,11 +335,15 @@ void promotion_tell(struct world *w, struct model_server *s, struct message *m)
     m->replid = s->replid;
     m->replid2 = s->replid2;
     m->clock_ns = server_clock_us(w, s) * 1000;
-    m->replicas = s->replica ? 0 : replication_connected(w, s);
+    m->replicas = s->replica     ? 0
+                  : w->sentinels ? sentinels_replicas(w, s)
+                                 : replication_connected(w, s);
     m->primary_s = 0;
     if (s->replica || !s->replid2 || s->replid == m->known)
         return;
-    if (s->replicas_since && w->now > s->replicas_since + 2 * NS_PER_S)
+    bool by_links = !w->sentinels || !guarded(GUARD_NAMED);
+    if (by_links && s->replicas_since &&
+        w->now > s->replicas_since + 2 * NS_PER_S)
         m->primary_s = (int64_t)((w->now - s->replicas_since) / NS_PER_S) - 1;
     if (m->primary_s < (int64_t)m->needed_s) {
         int64_t age_s = age_by_marker(w, s, 0) / 1000;

@@ -9,6 +9,7 @@
 #define NXLOCK_SIM_PROMOTION_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct message;
 struct model_server;
@@ -20,6 +21,9 @@ void promotion_end(struct world *w, struct model_server *s);
 void promotion_asked(struct world *w, struct model_server *s);
 /* All former processes are gone. */
 void promotions_end(struct world *w);
+
+/* It becomes the primary of another history, after that one. */
+void promotion_begins(struct world *w, struct model_server *s, uint64_t second);
 
 /* It comes up after a crash: its data begin a new history, which has a second
  * one if it has read them from an RDB file. */

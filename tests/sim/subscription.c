@@ -8,6 +8,7 @@
  * that was made is not known to be lost, and each has a number of its own.
  */
 #include "sim/client.h"
+#include "sim/sentinels.h"
 #include "sim/world.h"
 
 #define RECONNECT_FIRST (10 * MS)
@@ -68,8 +69,11 @@ static void do_without(struct world *w, struct process *p)
 static void dialled(struct world *w, struct process *p)
 {
     struct subscription *u = &p->subscription;
-    struct model_server *s = &w->server[0];
-    if (s->down) {
+    struct model_server *s = w->sentinels ? watch_server(w, p) : &w->server[0];
+    /* The connection for commands finds the primary. */
+    bool lost = w->sentinels &&
+                (p->link[0].state != LINK_UP || sentinels_parted(w, p, s));
+    if (s->down || lost) {
         put_off(w, p, backoff_next(&u->reconnect));
         return;
     }

@@ -9,6 +9,7 @@
 
 #include "sim/promotion.h"
 #include "sim/replication.h"
+#include "sim/sentinels.h"
 #include "sim/world.h"
 
 #define FAR_OFF ((int64_t)(400 * MS))
@@ -49,6 +50,11 @@ static const struct {
     [TROUBLE_BACKLOG] = {"backlog", "a primary frees its replication backlog"},
     [TROUBLE_REPLICA] = {"replica",
         "a replica lags or is gone, or a server forgets its scripts"},
+    [TROUBLE_PART] = {"part", "servers, Sentinels and clients are parted"},
+    [TROUBLE_STOP] = {"stop", "a server is stopped, or gone, for longer"},
+    [TROUBLE_SENTINEL] = {"sentinel", "a Sentinel is stopped, or restarts"},
+    [TROUBLE_PLANNED] = {"planned",
+        "a Sentinel is told to replace the primary"},
 };
 
 const char *trouble_name(enum trouble trouble)
@@ -317,10 +323,13 @@ static enum trouble some_trouble(struct world *w)
 {
     unsigned kinds_here =
         w->options.servers == 1 ? TROUBLE_PROMOTE : TROUBLE_LINE;
-    if (!w->setting.failover)
+    if (w->sentinels && chance(w, 50))
+        return (enum trouble)roll_from(w, TROUBLE_PART, TROUBLES - 1);
+    if (!w->setting.failover || w->sentinels)
         return (enum trouble)roll(w, kinds_here);
     unsigned failovers =
-        (w->setting.replicated ? TROUBLES : TROUBLE_REPLICA) - TROUBLE_PROMOTE;
+        (w->setting.replicated ? TROUBLE_PART : TROUBLE_REPLICA) -
+        TROUBLE_PROMOTE;
     uint64_t kind = roll(w, kinds_here + 2 * failovers);
     if (kind < kinds_here)
         return (enum trouble)kind;
@@ -368,6 +377,11 @@ static bool strike(struct world *w, enum trouble trouble)
     case TROUBLE_BACKLOG:
     case TROUBLE_REPLICA:
         return fail_over(w, trouble);
+    case TROUBLE_PART:
+    case TROUBLE_STOP:
+    case TROUBLE_SENTINEL:
+    case TROUBLE_PLANNED:
+        return sentinels_trouble(w, trouble);
     case TROUBLE_APART: /* from the beginning */
     case TROUBLES:
         break;
@@ -411,6 +425,9 @@ void troubles_start(struct world *w)
         struct model_server *s = &w->server[i];
         if (w->faults.allowed & 1u << TROUBLE_CLOCK)
             set_rate(w, s);
+        for (unsigned j = 1; w->sentinels && j < w->sentinels->nodes; j++)
+            if (w->faults.allowed & 1u << TROUBLE_CLOCK)
+                set_rate(w, &w->sentinels->node[j].server);
         if (w->faults.allowed & 1u << TROUBLE_APART)
             server_step_clock(w, s, (int64_t)roll(w, 120 * NS_PER_S));
     }

@@ -40,6 +40,11 @@ enum trouble {
     TROUBLE_SWITCHOVER, /* ... with all of them */
     TROUBLE_BACKLOG,    /* a primary frees its replication backlog */
     TROUBLE_REPLICA, /* a replica lags or is gone, or scripts are forgotten */
+    /* In a world with Sentinels: */
+    TROUBLE_PART,     /* servers, Sentinels and clients are parted */
+    TROUBLE_STOP,     /* a server is stopped, or gone, for longer */
+    TROUBLE_SENTINEL, /* a Sentinel is stopped, or restarts */
+    TROUBLE_PLANNED,  /* a Sentinel is told to replace the primary */
     TROUBLES
 };
 

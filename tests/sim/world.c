@@ -10,6 +10,7 @@
 
 #include "sim/promotion.h"
 #include "sim/replication.h"
+#include "sim/sentinels.h"
 
 #define BEGINNING (UINT64_C(1000) * MS)
 #define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
@@ -168,6 +169,15 @@ static void choose_replicas(struct world *w)
         (unsigned)roll_from(w, later(s->wait_replicas, 1), REPLICAS_MAX);
 }
 
+/* Of the pauses between failovers some are longer than a quarantine. */
+static void choose_sentinels(struct world *w)
+{
+    struct setting *s = &w->setting;
+    s->sentinels = chance(w, 70) ? 3 : 5;
+    s->nodes = (unsigned)roll_from(w, 2, NODES_MAX);
+    s->trouble_ns = roll_from(w, 100 * MS, 2500 * MS);
+}
+
 static void choose(struct world *w)
 {
     struct setting *s = &w->setting;
@@ -192,10 +202,13 @@ static void choose(struct world *w)
         choose_work(w);
     if (w->options.servers == 1 && w->options.crowd)
         choose_crowd(w);
-    if (w->options.failover || w->options.replicas)
+    bool sentinels = w->options.servers == 1 && w->options.sentinels;
+    if (w->options.failover || w->options.replicas || sentinels)
         choose_failover(w);
     if (w->options.replicas)
         choose_replicas(w);
+    if (sentinels)
+        choose_sentinels(w);
 }
 
 static void *zeroed(size_t count, size_t size)
@@ -209,7 +222,10 @@ static void *zeroed(size_t count, size_t size)
 static void make_room(struct world *w)
 {
     const struct setting *s = &w->setting;
-    w->server = zeroed(w->options.servers, sizeof(*w->server));
+    if (s->sentinels)
+        sentinels_make_room(w);
+    else
+        w->server = zeroed(w->options.servers, sizeof(*w->server));
     w->workers = zeroed(s->processes * s->workers, sizeof(*w->workers));
     for (unsigned i = 0; i < s->processes; i++)
         w->process[i].worker = &w->workers[i * s->workers];
@@ -224,13 +240,16 @@ void world_start(struct world *w, const struct options *options)
         w->setting = *options->setting;
     else
         choose(w);
-    w->setting.failover = options->failover || options->replicas;
+    w->setting.failover =
+        options->failover || options->replicas || w->setting.sentinels;
     list_init(&w->formers);
     checker_start(w);
     progress_start(w);
     make_room(w);
     for (unsigned i = 0; i < options->servers; i++)
         server_start(w, &w->server[i], i);
+    if (w->sentinels)
+        sentinels_start(w);
     troubles_start(w);
     for (unsigned i = 0; i < w->setting.processes; i++)
         process_start(w, &w->process[i], i);
@@ -241,8 +260,10 @@ void world_finish(struct world *w)
 {
     for (unsigned i = 0; i < w->setting.processes; i++)
         process_end(w, &w->process[i]);
-    for (unsigned i = 0; i < w->options.servers; i++)
+    for (unsigned i = 0; !w->sentinels && i < w->options.servers; i++)
         server_end(w, &w->server[i]);
+    if (w->sentinels)
+        sentinels_end(w);
     promotions_end(w);
     troubles_end(w);
     strangers_end(w);
@@ -296,6 +317,8 @@ static void clean_up(struct world *w)
         longest = later(longest, QUEUE_LASTS_MS * MS);
     if (w->setting.crowd) /* a release may set the mark of a line anew */
         last = later(last, w->now + ms_to_ns(w->setting.max_ttl_ms));
+    if (w->sentinels)
+        last = later(last, w->sentinels->whole_at);
     uint64_t end = last + longest + longest / 100 + AFTER_ALL;
     while (step(w, end))
         checker_orphans(w);
@@ -319,7 +342,8 @@ struct report world_run(const struct options *options, FILE *out)
     static struct world world;
     struct world *w = &world;
     world_start(w, options);
-    uint64_t lasts = options->lasts_ns ? options->lasts_ns : LONGEST;
+    uint64_t longest = w->sentinels ? 4 * LONGEST : LONGEST;
+    uint64_t lasts = options->lasts_ns ? options->lasts_ns : longest;
     while (!enough(w) && step(w, BEGINNING + lasts))
         ;
     struct report report = {.too_few = !options->lasts_ns && !enough(w)};

@@ -39,11 +39,12 @@ struct options {
     unsigned troubles; /* allowed, as a mask */
     unsigned checked;  /* invariants, as a mask */
     unsigned least_grants, least_troubles;
-    bool fences;   /* in every world, not in every second one */
-    bool once;     /* programs do work that must be done once */
-    bool crowd;    /* many wait for a name, and strangers poll beside them */
-    bool failover; /* replicas take over */
-    bool replicas; /* ... and clients want them to have what they write */
+    bool fences;    /* in every world, not in every second one */
+    bool once;      /* programs do work that must be done once */
+    bool crowd;     /* many wait for a name, and strangers poll beside them */
+    bool failover;  /* replicas take over */
+    bool replicas;  /* ... and clients want them to have what they write */
+    bool sentinels; /* ... and Sentinels decide that */
     bool aloud;
     const struct events *only; /* no others happen; NULL: all do */
     struct events *happened;   /* those that do are added; NULL */
@@ -86,6 +87,8 @@ struct setting {
     /* The replicas have data, and so many of so many must have a write. */
     bool replicated;
     unsigned wait_replicas, replicas;
+    /* So many Sentinels watch so many servers; 0: there are none. */
+    unsigned sentinels, nodes;
 };
 
 struct world {
@@ -100,6 +103,7 @@ struct world {
     struct troubles faults;
     struct model_server *server; /* as many as the options say */
     struct list formers;         /* that replicas have replaced */
+    struct sentinels *sentinels; /* NULL: there are none */
     struct process process[PROCESSES_MAX];
     struct worker *workers; /* of all processes */
     struct stranger stranger[STRANGERS_MAX];
