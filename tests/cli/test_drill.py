@@ -214,10 +214,12 @@ class Balancer(rig.Listener):
 
 
 def forget(drill, server):
-    """The server restarts, without its data."""
+    """The server restarts, without its data. It dies with the thread that
+    started it, so this stays until the drill is over."""
     if drill.await_check("cut connection") and rig.await_(
             lambda: keys_of(server, "*:drill:*")):
         server.restart()
+    drill.end()
 
 
 # ------------------------------------------------------------ who is not blamed
