@@ -44,7 +44,7 @@ static void fill_errbuf(const nxl_client_options *o, const struct text *error)
 }
 
 _Static_assert(
-    SECRETS_MAX > 2 * MAX_SERVERS && SECRETS_MAX > 2 * (2 + CONFIRM_SENTINELS),
+    SECRETS_MAX > 2 * MAX_SERVERS && SECRETS_MAX > 2 * (2 + WATCH_SERVERS),
     "of each server, or of the two connections to the only one and of each of "
     "its Sentinels, the password and the one before it, and one that a "
     "callback has just written");
@@ -295,7 +295,7 @@ void nxl_client_free(nxl_client *client)
         client_close_descriptors(client);
         return;
     }
-    struct job *callbacks[2 * MAX_SERVERS + CONFIRM_SENTINELS] = {NULL};
+    struct job *callbacks[2 * MAX_SERVERS + WATCH_SERVERS] = {NULL};
     unsigned count = 0;
     client_lock(client);
     /* renewal_thread_stop() releases the mutex, and another thread may

@@ -36,7 +36,8 @@ struct source {
         SOURCE_TIMER,    /* nxl_client.timer */
         SOURCE_SERVER,   /* node.connection */
         SOURCE_MESSAGES, /* node.messages */
-        SOURCE_SENTINEL  /* of a Sentinel: see watch.h */
+        SOURCE_SENTINEL, /* of a Sentinel: see watch.h */
+        SOURCE_FORMER    /* of a former primary, which it also asks */
     } kind;
 };
 

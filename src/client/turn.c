@@ -125,6 +125,7 @@ static void take_event(
             &list_entry(source, struct node, messages)->subscriber, revents);
         break;
     case SOURCE_SENTINEL:
+    case SOURCE_FORMER:
         watch_ready(client->watch, source, revents);
         break;
     case SOURCE_WAKE:

@@ -129,21 +129,8 @@ bool voters_judge_new(struct node *n, uint64_t now)
 {
     struct voter *v = &n->voter;
     const struct server *s = &n->server;
-    struct server_info info = {
-        .run_id = s->facts.run_id,
-        .role = s->facts.role,
-        .replid = s->facts.replid,
-        .replid2 = s->facts.replid2,
-        .primary_s = s->facts.primary_s,
-        .cluster = s->facts.cluster,
-        .slots = s->facts.slots,
-        .uptime_s = s->facts.uptime_s,
-        .refused = s->facts.info_refused,
-        .no_aof = s->facts.aof == AOF_OFF,
-        .set_back = s->facts.set_back,
-        .named_s = eligibility_named_s(&v->eligibility, now),
-    };
-    facts_clock(&s->facts, &info.clock_low_ns, &info.clock_high_ns);
+    struct server_info info = server_info_of(s);
+    info.named_s = eligibility_named_s(&v->eligibility, now);
     struct eligibility_terms terms = voters_terms(n);
     v->judged = s->connections;
     v->duplicate = duplicate_of(n);

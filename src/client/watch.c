@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/deadline.h"
+#include "client/former.h"
 #include "client/sentinel.h"
 
 /* How often they are asked while the primary is up, and while it is not. */
@@ -26,8 +27,9 @@ struct watch {
     struct node *node;
     void (*on_move)(struct nxl_client *client, uint64_t now);
     struct endpoint *endpoint;
-    unsigned count;             /* of list */
-    uint64_t looked_at;         /* 0: never */
+    struct former former; /* only where the client guards against failovers */
+    unsigned count;       /* of list */
+    uint64_t looked_at;   /* 0: never */
     struct sentinel *informant; /* was asked for the others; or NULL */
     bool quiet; /* no Sentinel is pending, connecting, or has something to read
                  */
@@ -69,6 +71,7 @@ struct watch *watch_new(struct nodes *nodes, struct endpoint *endpoint,
     w->node = nodes_first(nodes);
     w->on_move = on_move;
     w->endpoint = endpoint;
+    former_init(&w->former, nodes, endpoint);
     w->confirm.listed = sentinels->count;
     for (unsigned i = 0; i < sentinels->count; i++) {
         if (!add(w, i, first_nth(&sentinels->at[i]))) {
@@ -83,13 +86,16 @@ unsigned watch_stop(struct watch *w, struct job **callbacks)
 {
     for (unsigned i = 0; i < w->count; i++)
         callbacks[i] = server_stop(&w->list[i]->server);
-    return w->count;
+    callbacks[w->count] = former_stop(&w->former);
+    return w->count + 1;
 }
 
 void watch_free(struct watch *w)
 {
     for (unsigned i = 0; w && i < w->count; i++)
         sentinel_free(w->list[i]);
+    if (w)
+        former_free(&w->former);
     free(w);
 }
 
@@ -97,6 +103,7 @@ void watch_close_in_child(struct watch *w)
 {
     for (unsigned i = 0; i < w->count; i++)
         server_close_in_child(&w->list[i]->server);
+    server_close_in_child(&w->former.server);
 }
 
 /* -------------------------------------------------------------- when it asks
@@ -135,7 +142,7 @@ uint64_t watch_asks_at(const struct watch *w, bool in_use)
     struct server *s = &w->node->server;
     if (!w->quiet && all_pending(w))
         return NEVER;
-    uint64_t at = server_locate_by(s);
+    uint64_t at = former_is_asked(&w->former) ? NEVER : server_locate_by(s);
     if (s->held_back)
         at = w->looked_at && !w->undecided
                  ? deadline_after(w->looked_at, LOOK_SOON / 10)
@@ -151,13 +158,14 @@ bool watch_is_asking(const struct watch *w, uint64_t now)
     return w->undecided && now < deadline_after(w->looked_at, LOOK_EVERY);
 }
 
-uint64_t watch_deadline(const struct watch *w, bool in_use)
+uint64_t watch_deadline(struct watch *w, bool in_use)
 {
     uint64_t at = watch_asks_at(w, in_use);
     if (w->quiet)
         return at;
     if (w->undecided)
         at = earlier(at, patience(w));
+    at = earlier(at, former_deadline(&w->former));
     for (unsigned i = 0; i < w->count; i++)
         at = earlier(at, server_deadline(&w->list[i]->server));
     return at;
@@ -196,12 +204,17 @@ bool watch_push(struct watch *w, bool in_use, uint64_t now)
         look(w, now);
     for (unsigned i = 0; !w->quiet && i < w->count; i++)
         failed |= server_push(&w->list[i]->server, now);
+    if (former_is_asked(&w->former))
+        failed |= server_push(&w->former.server, now);
     return failed;
 }
 
 void watch_ready(struct watch *w, struct source *source, short revents)
 {
-    list_entry(source, struct sentinel, source)->server.ready |= revents;
+    if (source->kind == SOURCE_FORMER)
+        w->former.server.ready |= revents;
+    else
+        list_entry(source, struct sentinel, source)->server.ready |= revents;
     w->quiet = false;
 }
 
@@ -246,11 +259,22 @@ static void add_address(const struct sentinel_view *named, struct text *text)
     text_addf(text, v6 ? "]:%u" : ":%u", (unsigned)named->port);
 }
 
+/* Can the former primary say that it has handed over? Only if it has been named
+ * until now does that say anything about what others were granted. */
+static bool former_may_tell(
+    const struct watch *w, const struct sentinel_view *named)
+{
+    const struct eligibility *e = &w->node->voter.eligibility;
+    return e->failover && w->endpoint->address.host &&
+           eligibility_follows(e, named);
+}
+
 /* The primary is where they say. False: no memory. */
 static bool move(
     struct watch *w, const struct sentinel_view *named, uint64_t now)
 {
     struct server_address *at = &w->endpoint->address;
+    bool ask = former_may_tell(w, named);
     char *host = strdup(named->host);
     struct text why;
     if (!host)
@@ -261,7 +285,10 @@ static bool move(
     subscriber_leave(&w->node->subscriber, why.data, now);
     if (at->host && w->on_move)
         w->on_move(w->nodes->client, now);
-    free(at->host);
+    if (ask)
+        former_ask(&w->former, at->host, at->port, &at->name, now);
+    else
+        free(at->host);
     at->host = host;
     at->port = named->port;
     text_set(&at->name, w->endpoint->needs_tls ? "rediss://" : "redis://");
@@ -270,8 +297,8 @@ static bool move(
     return true;
 }
 
-/* A majority names a primary. False: that was asked too early, or there is no
- * memory. */
+/* A majority names a primary. False: that was asked too early, the former one
+ * is still to answer, or there is no memory. */
 static bool take_primary(
     struct watch *w, const struct sentinel_view *named, uint64_t now)
 {
@@ -283,9 +310,11 @@ static bool take_primary(
         return false;
     if (!present && !move(w, named, now))
         return false;
+    eligibility_named(e, named, known && !present, now);
+    if (s->unlocated && former_is_asked(&w->former))
+        return false;
     if (s->unlocated)
         server_located(s);
-    eligibility_named(e, named, known && !present, now);
     return true;
 }
 
@@ -401,10 +430,22 @@ static void decide(struct watch *w, uint64_t now)
         take_nobody(w, now);
 }
 
+static void take_former(struct watch *w, uint64_t now)
+{
+    bool answered;
+    if (!former_turn(&w->former, &answered, now))
+        return;
+    if (answered) {
+        const struct server_info info = server_info_of(&w->former.server);
+        eligibility_hear_former(&w->node->voter.eligibility, &info);
+    }
+    w->heard = true;
+}
+
 /* Is there nothing to be done for any of them before the next look? */
 static bool is_quiet(const struct watch *w)
 {
-    if (w->undecided)
+    if (w->undecided || former_is_asked(&w->former))
         return false;
     for (unsigned i = 0; i < w->count; i++)
         if (sentinel_is_pending(w->list[i]) ||
@@ -427,6 +468,7 @@ void watch_turn(struct watch *w, uint64_t now)
             w->heard = true;
         }
     }
+    take_former(w, now);
     if (w->heard || w->undecided)
         decide(w, now);
     w->heard = false;

@@ -18,6 +18,11 @@
 
 struct watch;
 
+/* The servers that it connects to, at most: the Sentinels, and a former
+ * primary.
+ */
+#define WATCH_SERVERS (CONFIRM_SENTINELS + 1)
+
 /* Watches the service of endpoint, whose address it replaces, for the only
  * node; both outlive it. on_move, which may be NULL, is called when another
  * server has become the primary. NULL: no memory. */
@@ -25,8 +30,8 @@ struct watch *watch_new(struct nodes *nodes, struct endpoint *endpoint,
     void (*on_move)(struct nxl_client *client, uint64_t now));
 /* Sends nothing. */
 void watch_free(struct watch *w);
-/* As server_stop(), for each of them: writes at most CONFIRM_SENTINELS jobs,
- * and returns how many. */
+/* As server_stop(), for each of them: writes at most WATCH_SERVERS jobs, and
+ * returns how many. */
 unsigned watch_stop(struct watch *w, struct job **callbacks);
 /* As server_close_in_child(). */
 void watch_close_in_child(struct watch *w);
@@ -38,7 +43,7 @@ bool watch_is_asking(const struct watch *w, uint64_t now);
 uint64_t watch_asks_at(const struct watch *w, bool in_use);
 
 /* For the turn, as those of a server. */
-uint64_t watch_deadline(const struct watch *w, bool in_use);
+uint64_t watch_deadline(struct watch *w, bool in_use);
 void watch_ready(struct watch *w, struct source *source, short revents);
 void watch_turn(struct watch *w, uint64_t now);
 /* True: something has failed, so watch_turn() must be called again. */

@@ -270,6 +270,18 @@ static bool named_on(
            named->since <= latest;
 }
 
+bool eligibility_follows(
+    const struct eligibility *e, const struct sentinel_view *named)
+{
+    return confirm_covers(e->confirmed_at, named->asked_at);
+}
+
+void eligibility_hear_former(
+    struct eligibility *e, const struct server_info *info)
+{
+    lineage_hear_former(&e->lineage, info);
+}
+
 void eligibility_named(struct eligibility *e, const struct sentinel_view *named,
     bool moves, uint64_t now)
 {
@@ -281,6 +293,8 @@ void eligibility_named(struct eligibility *e, const struct sentinel_view *named,
         guarded(GUARD_NAMED))
         postpone_vote(e, deadline_after(named->since, e->needed_s * NS_PER_S),
             named->since, CAUSE_NAMED);
+    if (moves && !eligibility_follows(e, named))
+        lineage_forget_former(&e->lineage);
     e->moved_at = moves ? now : e->moved_at;
     e->confirmed_at =
         moves ? named->asked_at : later(e->confirmed_at, named->asked_at);

@@ -118,6 +118,14 @@ struct sentinel_view;
 void eligibility_named(struct eligibility *e, const struct sentinel_view *named,
     bool moves, uint64_t now);
 
+/* Has a majority named the server until now, when it names another one? */
+bool eligibility_follows(
+    const struct eligibility *e, const struct sentinel_view *named);
+
+/* What the former primary, which a majority named until now, has said since. */
+void eligibility_hear_former(
+    struct eligibility *e, const struct server_info *info);
+
 /* For how long a majority has named it, at least, in whole seconds; 0: unknown.
  */
 int64_t eligibility_named_s(const struct eligibility *e, uint64_t now);

@@ -100,6 +100,19 @@ int64_t lineage_clock_lead(
     return info->clock_high_ns - l->clock_low_ns;
 }
 
+void lineage_hear_former(struct lineage *l, const struct server_info *info)
+{
+    if (!server_is_replica(info) || !hands_over(l, info))
+        return;
+    keep(l->handed_to, info->replid);
+    l->clock_low_ns = info->clock_low_ns;
+}
+
+void lineage_forget_former(struct lineage *l)
+{
+    l->handed_to[0] = '\0';
+}
+
 enum lineage_news lineage_look(
     struct lineage *l, const struct server_info *info)
 {
@@ -113,9 +126,8 @@ enum lineage_news lineage_look(
         if (known(info->replid))
             keep(l->replid, info->replid);
         l->handed_to[0] = '\0';
-    } else if (hands_over(l, info)) {
-        keep(l->handed_to, info->replid);
-        l->clock_low_ns = info->clock_low_ns;
+    } else {
+        lineage_hear_former(l, info);
     }
     return news;
 }

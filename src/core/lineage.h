@@ -122,6 +122,12 @@ bool lineage_goes_on(
 enum lineage_news lineage_look(
     struct lineage *l, const struct server_info *info);
 
+/* The former primary is asked once more, on a connection of its own. */
+void lineage_hear_former(struct lineage *l, const struct server_info *info);
+/* Another server may have been the primary since it said that it handed over.
+ */
+void lineage_forget_former(struct lineage *l);
+
 /* After HANDED_OVER: how far the new primary's clock may be ahead of the former
  * one's, in ns. INT64_MAX: unknown. */
 int64_t lineage_clock_lead(

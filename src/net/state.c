@@ -69,6 +69,25 @@ void server_follow(struct server *s, const uint64_t *confirmed_at)
     s->confirmed_at = confirmed_at;
 }
 
+struct server_info server_info_of(const struct server *s)
+{
+    struct server_info info = {
+        .run_id = s->facts.run_id,
+        .role = s->facts.role,
+        .replid = s->facts.replid,
+        .replid2 = s->facts.replid2,
+        .primary_s = s->facts.primary_s,
+        .cluster = s->facts.cluster,
+        .slots = s->facts.slots,
+        .uptime_s = s->facts.uptime_s,
+        .refused = s->facts.info_refused,
+        .no_aof = s->facts.aof == AOF_OFF,
+        .set_back = s->facts.set_back,
+    };
+    facts_clock(&s->facts, &info.clock_low_ns, &info.clock_high_ns);
+    return info;
+}
+
 void server_set_poller(
     struct server *s, const struct poller *poller, struct source *source)
 {

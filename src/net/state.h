@@ -6,6 +6,7 @@
 
 #include "base/backoff.h"
 #include "base/redact.h"
+#include "core/lineage.h"
 #include "net/cleaner.h"
 #include "net/dial.h"
 #include "net/login.h"
@@ -131,6 +132,9 @@ struct server {
  * server.no_credentials. */
 void server_init(
     struct server *s, const struct target *to, bool sole, uint64_t seed);
+/* What the server has said about itself on the connection that is up, or was
+ * last. It refers to s. */
+struct server_info server_info_of(const struct server *s);
 /* Call it before any use: from then on its descriptors are in poller, as
  * source. */
 void server_set_poller(

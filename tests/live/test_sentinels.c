@@ -301,6 +301,51 @@ static void a_renewed_lock_is_kept(void **state)
     end(held, client);
 }
 
+static void told(struct redis *r, const char *command)
+{
+    redisReply *reply = redis_commandf(r, command);
+    if (reply->type != REDIS_REPLY_STATUS)
+        fail_msg("%s: %s", command, reply->str);
+    freeReplyObject(reply);
+}
+
+static bool has_taken_over(struct redis *r)
+{
+    return server_number(r, "replication", "connected_slaves") == 1;
+}
+
+/* As after SENTINEL FAILOVER ... COORDINATED of Valkey 9: the former primary
+ * has handed over all its locks, so others need not wait for the pause of 9 s.
+ */
+static void a_hand_over_needs_no_pause(void **state)
+{
+    bool back = is_named(replica.plain_port);
+    struct redis *former = back ? &replica : &server;
+    struct redis *next = back ? &server : &replica;
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    char monitor[64];
+    options.ttl_ms = TTL_MS;
+    nxl_lock *held = kept_lock(client, "k", &options);
+    nxl_lock *other = new_lock(client, "other", TTL_MS);
+    assert_result(nxl_lock_acquire(held, PAUSE_MS), NXL_OK, held);
+    assert_eventually(has_taken_over(former));
+    told(former, "FAILOVER");
+    assert_eventually(has_taken_over(next));
+    snprintf(monitor, sizeof(monitor), "SENTINEL MONITOR svc 127.0.0.1 %u 2",
+        (unsigned)next->plain_port);
+    for (int i = 0; i < SENTINELS; i++) {
+        told(&sentinels[i], "SENTINEL REMOVE svc");
+        told(&sentinels[i], monitor);
+    }
+    assert_result(nxl_lock_acquire(other, 5000), NXL_OK, other);
+    assert_true(is_at(client, next->url));
+    assert_true(nxl_lock_held(held));
+    assert_result(nxl_lock_release(held), NXL_OK, held);
+    end(other, NULL);
+    end(held, client);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -314,6 +359,7 @@ int main(void)
         cmocka_unit_test_setup(a_minority_confirms_nothing, thaw),
         cmocka_unit_test_setup(all_have_to_be_listed, thaw),
         cmocka_unit_test_setup(an_unknown_service, thaw),
+        cmocka_unit_test_setup(a_hand_over_needs_no_pause, thaw),
     };
     return cmocka_run_group_tests_name("Sentinels", tests, start, stop);
 }

@@ -212,6 +212,9 @@ void link_step(struct world *w, struct link *l);
  * server now; nobody is named, so what waits for that fails. */
 uint64_t link_wants_at(struct world *w, struct link *l);
 void link_leave(struct world *w, struct link *l);
+/* What the former primary has said, which was asked on a connection of its own.
+ */
+void link_hear_former(struct world *w, struct link *l, const struct message *m);
 void link_not_found(struct world *w, struct link *l, enum fault fault);
 void link_push_slot(struct link *l, struct slot slot);
 

@@ -376,6 +376,22 @@ static void judge(struct world *w, struct link *l, const struct message *m)
             l->server);
 }
 
+void link_hear_former(struct world *w, struct link *l, const struct message *m)
+{
+    char run_id[24], replid[LINEAGE_ID] = "", replid2[LINEAGE_ID] = "";
+    snprintf(run_id, sizeof(run_id), "%016llx", (unsigned long long)m->run_id);
+    if (m->replid)
+        id_text(replid, m->replid);
+    if (m->replid2)
+        id_text(replid2, m->replid2);
+    const struct server_info info = {.run_id = run_id,
+        .role = m->replica ? "slave" : "master",
+        .replid = replid,
+        .replid2 = replid2,
+        .clock_low_ns = m->clock_ns - (int64_t)w->now};
+    eligibility_hear_former(&l->eligibility, &info);
+}
+
 static void shaken(struct world *w, struct link *l, const struct message *m)
 {
     l->state = LINK_UP;

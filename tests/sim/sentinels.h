@@ -78,6 +78,16 @@ struct asked {
     struct alarm alarm;
 };
 
+/* The former primary is asked whether it has handed over. */
+struct former {
+    struct process *process;
+    enum { FORMER_NOT, FORMER_LEFT, FORMER_COMES } state;
+    unsigned node;
+    uint64_t until, asked_at;
+    struct message said; /* COMES */
+    struct alarm alarm;
+};
+
 /* As struct watch in src/client/watch.c. */
 struct watch {
     struct confirm confirm;
@@ -87,6 +97,7 @@ struct watch {
     unsigned node;           /* the address; NO_NODE: none yet */
     bool unlocated, located; /* located: just now */
     uint64_t lost_at;
+    struct former former;
     struct alarm alarm;
 };
 

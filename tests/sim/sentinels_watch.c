@@ -8,12 +8,14 @@
  */
 #include <stdio.h>
 
+#include "sim/promotion.h"
 #include "sim/sentinels.h"
 #include "sim/world.h"
 
 #define LOOK_EVERY (1000 * MS)
 #define LOOK_SOON (100 * MS)
 #define PATIENCE (500 * MS)
+#define FORMER_PATIENCE (300 * MS)
 
 static struct watch *watch_of(const struct world *w, const struct process *p)
 {
@@ -23,6 +25,11 @@ static struct watch *watch_of(const struct world *w, const struct process *p)
 static struct link *link_of(struct process *p)
 {
     return &p->link[0];
+}
+
+static bool former_is_asked(const struct watch *watch)
+{
+    return watch->former.state != FORMER_NOT;
 }
 
 static bool is_pending(const struct asked *a)
@@ -92,6 +99,45 @@ static void asked_rings(struct world *w, struct alarm *alarm)
     }
 }
 
+/* ------------------------------------------------------ the former primary */
+
+static void ask_former(struct world *w, struct process *p)
+{
+    struct watch *watch = watch_of(w, p);
+    struct former *f = &watch->former;
+    f->state = FORMER_LEFT;
+    f->node = watch->node;
+    f->asked_at = w->now;
+    f->until = w->now + FORMER_PATIENCE;
+    alarm_set(w, &f->alarm, w->now + sentinel_travel(w));
+}
+
+/* As asked_rings(). */
+static void former_rings(struct world *w, struct alarm *alarm)
+{
+    struct former *f = list_entry(alarm, struct former, alarm);
+    struct process *p = f->process;
+    struct model_server *s = &w->sentinels->node[f->node].server;
+    uint64_t passes = later(sentinels_parted(w, p, s), s->stopped_until);
+    if (w->now < p->paused_until) {
+        alarm_set(w, alarm, p->paused_until);
+    } else if (w->now >= f->until || s->down) {
+        f->state = FORMER_NOT;
+        process_turn(w, p);
+    } else if (w->now < passes) {
+        alarm_set(w, alarm, earlier(passes, f->until));
+    } else if (f->state == FORMER_LEFT) {
+        f->said = (struct message){.run_id = s->run_id};
+        promotion_tell(w, s, &f->said);
+        f->state = FORMER_COMES;
+        alarm_set(w, alarm, w->now + sentinel_travel(w));
+    } else {
+        link_hear_former(w, link_of(p), &f->said);
+        f->state = FORMER_NOT;
+        process_turn(w, p);
+    }
+}
+
 /* -------------------------------------------------------- what follows of it
  */
 
@@ -125,14 +171,19 @@ static bool take_primary(
     struct eligibility *e = &link_of(p)->eligibility;
     unsigned node = named->port - 1u;
     bool present = watch->node == node, known = watch->node != NO_NODE;
+    bool ask = known && w->setting.failover && eligibility_follows(e, named);
     if ((watch->unlocated && named->asked_at < watch->lost_at) ||
         !confirm_covers(named->asked_at, w->now))
         return false;
+    if (!present && ask)
+        ask_former(w, p);
     if (!present)
         move(w, p, node);
+    eligibility_named(e, named, !present && known, w->now);
+    if (watch->unlocated && former_is_asked(watch))
+        return false;
     watch->located = watch->located || watch->unlocated;
     watch->unlocated = false;
-    eligibility_named(e, named, !present && known, w->now);
     return true;
 }
 
@@ -189,7 +240,8 @@ static uint64_t asks_at(struct world *w, struct process *p)
         pending += is_pending(&watch->asked[i]);
     if (pending == watch->confirm.count)
         return NEVER;
-    uint64_t at = watch->unlocated ? link_wants_at(w, l) : NEVER;
+    bool locates = watch->unlocated && !former_is_asked(watch);
+    uint64_t at = locates ? link_wants_at(w, l) : NEVER;
     if (l->held_back)
         at = watch->looked_at && !watch->undecided
                  ? watch->looked_at + LOOK_SOON / 10
@@ -291,6 +343,8 @@ void watch_start(struct world *w, struct process *p)
         (struct watch){.node = NO_NODE, .unlocated = true, .lost_at = w->now};
     draw_list(w, p);
     alarm_init(w, &watch->alarm, rings);
+    watch->former.process = p;
+    alarm_init(w, &watch->former.alarm, former_rings);
 }
 
 void watch_end(struct world *w, struct process *p)
@@ -298,5 +352,6 @@ void watch_end(struct world *w, struct process *p)
     struct watch *watch = watch_of(w, p);
     for (unsigned i = 0; i < watch->confirm.count; i++)
         alarm_end(w, &watch->asked[i].alarm);
+    alarm_end(w, &watch->former.alarm);
     alarm_end(w, &watch->alarm);
 }

@@ -570,6 +570,77 @@ static void one_that_was_handed_over_to(void **state)
     }
 }
 
+/* With Sentinels: the former primary is asked when they name another one. What
+ * it says counts if it had been named until then, so that no third one can have
+ * granted locks in between. */
+static void the_former_primary_is_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what, *run_id, *role, *replid, *replid2;
+        uint64_t followed_until, waits;
+    } rows[] = {
+        {"it has handed over", "aaaa", "slave", "2", "1", T0 + 98 * S, 1},
+        {"it was followed long ago", "aaaa", "slave", "2", "1", T0 + 97 * S,
+            63},
+        {"it is a primary", "aaaa", "master", "1", "", T0 + 98 * S, 63},
+        {"it has lost writes", "aaaa", "slave", "2", "", T0 + 98 * S, 63},
+        {"it has gone elsewhere", "aaaa", "slave", "3", "1", T0 + 98 * S, 63},
+        {"it was replaced", "cccc", "slave", "2", "1", T0 + 98 * S, 63},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        print_message("%s\n", rows[i].what);
+        set_up(NULL);
+        terms.failover = terms.sentinels = true;
+        info.clock_low_ns = info.clock_high_ns = (int64_t)T0;
+        info.named_s = 5000;
+        name(T0, T0 - 5000 * S, false, T0);
+        judge(T0);
+        name(rows[i].followed_until, T0, false, rows[i].followed_until);
+        name(T0 + 100 * S, T0 + 100 * S, true, T0 + 100 * S);
+        info.run_id = rows[i].run_id;
+        info.role = rows[i].role;
+        info.replid = rows[i].replid;
+        info.replid2 = rows[i].replid2;
+        if (rows[i].followed_until >= T0 + 98 * S)
+            eligibility_hear_former(&s, &info);
+        info.run_id = "bbbb";
+        info.role = "master";
+        info.replid = "2";
+        info.replid2 = "1";
+        info.named_s = 0;
+        judge(T0 + 100 * S);
+        grants_from(T0 + (100 + rows[i].waits) * S);
+    }
+}
+
+/* It may have said so while it was followed, too. */
+static void a_hand_over_is_forgotten(void **state)
+{
+    (void)state;
+    for (uint64_t gap = 2; gap <= 3; gap++) {
+        const struct sentinel_view next = {.asked_at = T0 + (1 + gap) * S};
+        set_up(NULL);
+        terms.failover = terms.sentinels = true;
+        info.clock_low_ns = info.clock_high_ns = (int64_t)T0;
+        info.named_s = 5000;
+        name(T0, T0 - 5000 * S, false, T0);
+        judge(T0);
+        info.role = "slave";
+        info.replid = "2";
+        info.replid2 = "1";
+        name(T0 + S, T0, false, T0 + S);
+        judge(T0 + S);
+        assert_int_equal(eligibility_follows(&s, &next), gap == 2);
+        name(next.asked_at, next.asked_at, true, next.asked_at);
+        info.run_id = "bbbb";
+        info.role = "master";
+        info.named_s = 0;
+        judge(next.asked_at);
+        grants_from(next.asked_at + (gap == 2 ? 1 : 63) * S);
+    }
+}
+
 /* The quarantine of the former primary goes on at the new one. */
 static void a_hand_over_within_a_quarantine(void **state)
 {
@@ -704,6 +775,8 @@ int main(void)
         cmocka_unit_test_setup(failovers_are_counted_once, set_up),
         cmocka_unit_test(by_the_word_of_a_majority),
         cmocka_unit_test_setup(named_again, set_up),
+        cmocka_unit_test_setup(the_former_primary_is_asked, set_up),
+        cmocka_unit_test_setup(a_hand_over_is_forgotten, set_up),
         cmocka_unit_test_setup(what_is_left_of_a_quarantine, set_up),
         cmocka_unit_test_setup(one_that_was_handed_over_to, set_up),
         cmocka_unit_test_setup(a_hand_over_within_a_quarantine, set_up),
