@@ -342,7 +342,8 @@ static uint64_t call_wake(const struct life *l, const struct effect *over)
 
 bool life_next(struct life *l, struct action *action, uint64_t now)
 {
-    struct effect effect = {.wake = NEVER};
+    struct effect effect;
+    effect.wake = NEVER;
     do {
         if (renewal_next(l->renewal, &effect)) {
             renewal_action(l, &effect, action, now);

@@ -188,13 +188,14 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
 bool weigh_extension(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t deadline, struct outcome *instead)
 {
+    if (!e->moved_at || !verb_traits[verb].extends_lease ||
+        outcome->kind != OUTCOME_MINE || !e->failover)
+        return true;
     /* It may have been sent a grant that counts by then, and have answered that
      * in time by then. */
     uint64_t last =
         deadline_after_ms(e->moved_at, CONFIRM_VALID_MS + LINEAGE_SLACK_MS);
-    if (!verb_traits[verb].extends_lease || outcome->kind != OUTCOME_MINE ||
-        !e->failover || !e->moved_at || deadline >= last ||
-        !guarded(GUARD_MOVED))
+    if (deadline >= last || !guarded(GUARD_MOVED))
         return true;
     *instead = unconfirmed();
     instead->sent_at = outcome->sent_at;

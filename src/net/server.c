@@ -212,6 +212,13 @@ static bool has_failed(const struct server *s)
     return !list_empty(&s->failed) || s->ended != FAULT_NONE;
 }
 
+/* Is there nothing to be formatted or sent? Every other turn is like that. */
+static bool is_quiet(const struct server *s)
+{
+    return list_empty(&s->waiting) && list_empty(&s->due) && !s->held_back &&
+           !s->replicas.due && !conn_has_to_send(&s->conn);
+}
+
 bool server_push(struct server *s, uint64_t now)
 {
     due_expire(s, now);
@@ -227,7 +234,7 @@ bool server_push(struct server *s, uint64_t now)
     if (s->state == SERVER_DOWN && !s->unlocated &&
         (now >= wanted_at(s) || (now >= s->not_before && due_at(s) <= now)))
         connect_now(s, now);
-    if (!is_open(s) || s->ended)
+    if (!is_open(s) || s->ended || is_quiet(s))
         return has_failed(s);
     if (buf_len(&s->conn.out))
         requests_withdraw_late(s, now);
