@@ -153,7 +153,9 @@ void checker_line_asks(struct world *w, const struct worker *k)
     *load = (struct load){0};
 }
 
-/* ---------------------------------------------------------------- gaps: I18 */
+/* ------------------------------- gaps: I18. Those of a former primary are
+ * none.
+ */
 
 void checker_line_forgets(struct world *w)
 {
@@ -172,6 +174,8 @@ void checker_clock_set_back(struct world *w)
 void checker_outside(struct world *w, unsigned name)
 {
     struct gap *g = &w->checker.gap[name];
+    if (w->checker.of_former)
+        return;
     g->taken = true;
     g->turn_at = later(g->turn_at, w->now);
 }
@@ -180,6 +184,8 @@ void checker_gap_begins(struct world *w, unsigned name, unsigned ms)
 {
     uint64_t gap = ms_to_ns(ms);
     struct gap *g = &w->checker.gap[name];
+    if (w->checker.of_former)
+        return;
     /* The server's clock may be too fast by one percent. */
     *g = (struct gap){.from = w->now,
         .until = w->now + gap - gap / 100 - 2 * MS,
@@ -191,6 +197,8 @@ void checker_gap_heard(struct world *w, unsigned name)
 {
     uint64_t longest = ms_to_ns(GAP_LONGEST_MS + SLACK_MS(GAP_LONGEST_MS));
     struct gap *g = &w->checker.gap[name];
+    if (w->checker.of_former)
+        return;
     if (g->heard == 0)
         g->heard = w->now;
     else if (w->now > g->heard + longest)
@@ -240,7 +248,8 @@ void checker_line_granted(struct world *w, struct model_server *s,
     uint64_t token = q->place[place].token;
     check_silence(w, s, checker_facts(&w->checker, token), token);
     check_order(w, s, q, place);
-    check_gap(w, name, release, may_set);
+    if (!w->checker.of_former)
+        check_gap(w, name, release, may_set);
     w->longest_line = q->count > w->longest_line ? q->count : w->longest_line;
 }
 
