@@ -42,6 +42,10 @@ static void explain_cause(
     case CAUSE_NAMED:
         text_add(text, "named as the primary ");
         break;
+    case CAUSE_UNKNOWN:
+        text_add(text, "it does not tell whether it was promoted, as Redis 4.0 "
+                       "and later do, and was first seen ");
+        break;
     case CAUSE_OLD_PROMOTION:
         text_add(text, "promoted at least ");
         break;

@@ -141,6 +141,16 @@ static void quarantine_named(struct eligibility *e,
             e, eligibility_needed_s(terms), named, CAUSE_NAMED, now);
 }
 
+/* Nothing that it tells would be different if it had just been promoted. Of
+ * several servers a majority would have to be. */
+static bool hides_promotions(
+    const struct server_info *info, const struct eligibility_terms *terms)
+{
+    bool tells = info->replid && info->replid[0];
+    return terms->failover && !terms->several && !is_named(terms) && !tells &&
+           guarded(GUARD_AGE);
+}
+
 /* What the history of its data demands; without the guard against failovers,
  * only whether it is another process. */
 static void quarantine(struct eligibility *e, const struct server_info *info,
@@ -182,6 +192,9 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
                 e, needed, named, promoted ? CAUSE_OLD_PROMOTION : cause, now);
         break;
     case LINEAGE_FIRST:
+        if (hides_promotions(info, terms))
+            quarantine_rest(e, needed, 0, CAUSE_UNKNOWN, now);
+        break;
     case LINEAGE_SAME:
         break;
     }

@@ -54,6 +54,7 @@ enum quarantine_cause {
     CAUSE_CHANGED,       /* it was a different process, or had other data */
     CAUSE_PROMOTED,      /* it was promoted, and this client has seen it */
     CAUSE_OLD_PROMOTION, /* it was promoted before, nobody knows when */
+    CAUSE_UNKNOWN,       /* it does not tell whether it was promoted */
     CAUSE_NAMED,      /* Sentinels name it; they may have named another one */
     CAUSE_HANDED_OVER /* CAUSE_PROMOTED, and nothing was lost */
 };

@@ -390,6 +390,44 @@ static void histories_and_durable(void **state)
     }
 }
 
+/* Redis before 4.0 tells no history, so it may have been promoted just now. */
+static void no_history(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *replid;
+        bool failover, several, sentinels;
+        uint64_t waits;
+    } rows[] = {
+        {"", true, false, false, 62}, {NULL, true, false, false, 62},
+        {"1", true, false, false, 0}, {"", false, false, false, 0},
+        {"", true, true, false, 0},
+        {"", true, false, true, 0}, /* they say since when */
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        set_up(NULL);
+        info.replid = rows[i].replid;
+        info.named_s = 5000;
+        terms.failover = rows[i].failover;
+        terms.several = rows[i].several;
+        terms.sentinels = rows[i].sentinels;
+        judge(T0);
+        assert_int_equal(s.votes_at, rows[i].waits ? T0 + 62 * S : 0);
+        judge(T0 + S); /* once */
+        assert_int_equal(s.votes_at, rows[i].waits ? T0 + 62 * S : 0);
+    }
+    set_up(NULL);
+    info.replid = "";
+    terms.failover = true;
+    terms.several = false;
+    judge(T0);
+    assert_string_equal(words(T0 + S),
+        "it does not tell whether it was promoted, as Redis 4.0 and later do, "
+        "and was first seen 1s ago; it may have forgotten locks; it grants "
+        "locks again in 62s");
+    assert_int_equal(eligibility_fault(&s, T0 + S), FAULT_PROMOTED);
+}
+
 /* With Sentinels, how long a majority has named the server counts, up to the
  * age of its process; and a second more of slack. */
 static void by_the_word_of_a_majority(void **state)
@@ -773,6 +811,7 @@ int main(void)
         cmocka_unit_test_setup(one_that_was_promoted, set_up),
         cmocka_unit_test_setup(histories_and_durable, set_up),
         cmocka_unit_test_setup(failovers_are_counted_once, set_up),
+        cmocka_unit_test(no_history),
         cmocka_unit_test(by_the_word_of_a_majority),
         cmocka_unit_test_setup(named_again, set_up),
         cmocka_unit_test_setup(the_former_primary_is_asked, set_up),
