@@ -20,9 +20,13 @@ uint64_t turn_deadline(const struct nxl_client *client)
         if (subscriber_used(&n->subscriber))
             at = earlier(at, subscriber_deadline(&n->subscriber));
     }
-    if (client->watch)
-        at = earlier(at, watch_deadline(client->watch, client_in_use(client)));
-    return at;
+    struct watch *w = client->watch;
+    if (!w)
+        return at;
+    bool in_use = client_in_use(client);
+    if (watch_rests(w))
+        return in_use ? earlier(at, watch_looks_at(w)) : at;
+    return earlier(at, watch_deadline(w, in_use));
 }
 
 /* True: something has failed, so there are completions to be taken. */
@@ -35,8 +39,9 @@ static bool push(struct nxl_client *client, uint64_t now)
             failed |= subscriber_push(&n->subscriber, now);
     }
     /* Whether they have to be asked is known now. */
-    if (client->watch)
-        failed |= watch_push(client->watch, client_in_use(client), now);
+    struct watch *w = client->watch;
+    if (w && (!watch_rests(w) || now >= watch_looks_at(w)))
+        failed |= watch_push(w, client_in_use(client), now);
     return failed;
 }
 
@@ -91,7 +96,7 @@ static void take_completions(struct node *n, uint64_t now)
 static void take_all(struct nxl_client *client, uint64_t now)
 {
     /* What the Sentinels say comes before the answers that it is about. */
-    if (client->watch)
+    if (client->watch && !client->watch->quiet)
         watch_turn(client->watch, now);
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
         take_completions(n, now);

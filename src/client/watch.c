@@ -12,32 +12,13 @@
 #include <strings.h>
 
 #include "base/deadline.h"
-#include "client/former.h"
 #include "client/sentinel.h"
 
-/* How often they are asked while the primary is up, and while it is not. */
-#define LOOK_EVERY NS_PER_S
+/* How often they are asked while the primary is not up. */
 #define LOOK_SOON (100 * NS_PER_MS)
 /* How long one that does not answer is waited for, at most; half a timeout if
  * that is shorter. */
 #define PATIENCE_MS 500
-
-struct watch {
-    struct nodes *nodes;
-    struct node *node;
-    void (*on_move)(struct nxl_client *client, uint64_t now);
-    struct endpoint *endpoint;
-    struct former former; /* only where the client guards against failovers */
-    unsigned count;       /* of list */
-    uint64_t looked_at;   /* 0: never */
-    struct sentinel *informant; /* was asked for the others; or NULL */
-    bool quiet; /* no Sentinel is pending, connecting, or has something to read
-                 */
-    bool undecided;         /* the last look has no result yet */
-    bool heard;             /* an answer that has not been weighed */
-    struct confirm confirm; /* views in the order of the list */
-    struct sentinel *list[CONFIRM_SENTINELS];
-};
 
 /* ----------------------------------------------------------------- the making
  */
@@ -122,10 +103,7 @@ static uint64_t patience(const struct watch *w)
 
 static uint64_t every(const struct watch *w)
 {
-    const struct node *n = w->node;
-    bool settled = n->server.state == SERVER_UP &&
-                   n->voter.eligibility.reason != REASON_REPLICA;
-    return settled ? LOOK_EVERY : LOOK_SOON;
+    return watch_is_settled(w) ? WATCH_EVERY : LOOK_SOON;
 }
 
 /* Are all still to answer an earlier question? */
@@ -155,7 +133,7 @@ uint64_t watch_asks_at(const struct watch *w, bool in_use)
 
 bool watch_is_asking(const struct watch *w, uint64_t now)
 {
-    return w->undecided && now < deadline_after(w->looked_at, LOOK_EVERY);
+    return w->undecided && now < deadline_after(w->looked_at, WATCH_EVERY);
 }
 
 uint64_t watch_deadline(struct watch *w, bool in_use)

@@ -13,15 +13,57 @@
 #ifndef NXLOCK_CLIENT_WATCH_H
 #define NXLOCK_CLIENT_WATCH_H
 
+#include "base/deadline.h"
+#include "client/former.h"
 #include "client/nodes.h"
 #include "core/confirm.h"
-
-struct watch;
 
 /* The servers that it connects to, at most: the Sentinels, and a former
  * primary.
  */
 #define WATCH_SERVERS (CONFIRM_SENTINELS + 1)
+
+/* How often the Sentinels are asked while the primary is up. */
+#define WATCH_EVERY NS_PER_S
+
+struct sentinel;
+
+/* Only watch.c changes it. */
+struct watch {
+    struct nodes *nodes;
+    struct node *node;
+    void (*on_move)(struct nxl_client *client, uint64_t now);
+    struct endpoint *endpoint;
+    struct former former; /* only where the client guards against failovers */
+    unsigned count;       /* of list */
+    uint64_t looked_at;   /* 0: never */
+    struct sentinel *informant; /* was asked for the others; or NULL */
+    bool quiet; /* no Sentinel is pending, connecting, or has something to read
+                 */
+    bool undecided;         /* the last look has no result yet */
+    bool heard;             /* an answer that has not been weighed */
+    struct confirm confirm; /* views in the order of the list */
+    struct sentinel *list[CONFIRM_SENTINELS];
+};
+
+/* Is the primary up, as far as is known? */
+static inline bool watch_is_settled(const struct watch *w)
+{
+    return w->node->server.state == SERVER_UP &&
+           w->node->voter.eligibility.reason != REASON_REPLICA;
+}
+
+/* Is there nothing to be done before the next look? So it is in most turns,
+ * which need not call anything else then. */
+static inline bool watch_rests(const struct watch *w)
+{
+    return w->quiet && watch_is_settled(w) && !w->node->server.held_back;
+}
+
+static inline uint64_t watch_looks_at(const struct watch *w)
+{
+    return deadline_after(w->looked_at, WATCH_EVERY);
+}
 
 /* Watches the service of endpoint, whose address it replaces, for the only
  * node; both outlive it. on_move, which may be NULL, is called when another

@@ -90,6 +90,11 @@ static bool set_blocked(struct conn *c, bool blocked)
     return changed || !for_room;
 }
 
+static bool has_to_send(const struct conn *c)
+{
+    return buf_len(&c->out) || c->transport.wants_write;
+}
+
 static struct slot *slot_numbered(const struct conn *c, uint64_t number)
 {
     return slots_at(&c->slots, (size_t)(number - c->slots.popped));
@@ -168,10 +173,10 @@ static void count_sent(struct conn *c, size_t bytes)
 
 bool conn_flush(struct conn *c, struct text *why)
 {
-    if (c->blocked || !conn_has_to_send(c))
+    if (c->blocked || !has_to_send(c))
         return true;
     fill_holes(c);
-    while (conn_has_to_send(c)) {
+    while (has_to_send(c)) {
         size_t len = buf_len(&c->out);
         ssize_t n =
             transport_send(&c->transport, len ? buf_head(&c->out) : NULL, len);
@@ -180,7 +185,7 @@ bool conn_flush(struct conn *c, struct text *why)
             return false;
         }
         count_sent(c, (size_t)n);
-        if (n == 0 && conn_has_to_send(c)) {
+        if (n == 0 && has_to_send(c)) {
             bool polled = set_blocked(c, true);
             if (!polled)
                 poller_explain(why);
@@ -226,7 +231,7 @@ bool conn_ready(struct conn *c, short revents, struct text *why, bool *broken)
     *broken = false;
     if (revents & POLLOUT) {
         c->blocked = false;
-        if (!conn_has_to_send(c)) /* a read has sent what was waiting */
+        if (!has_to_send(c)) /* a read has sent what was waiting */
             set_blocked(c, false);
     }
     return !(revents & (POLLIN | POLLHUP | POLLERR)) ||
@@ -248,7 +253,7 @@ void conn_withdraw(struct conn *c, uint64_t number, size_t n)
     }
     trim_back(c);
     trim_front(c);
-    if (!conn_has_to_send(c)) /* nothing that needs room is left */
+    if (!has_to_send(c)) /* nothing that needs room is left */
         (void)set_blocked(c, false);
 }
 

@@ -38,11 +38,6 @@ bool conn_open(struct conn *c, struct transport *transport, struct text *why);
 void conn_close(struct conn *c);
 void conn_free(struct conn *c);
 
-static inline bool conn_has_to_send(const struct conn *c)
-{
-    return buf_len(&c->out) || c->transport.wants_write;
-}
-
 /* Sends what is waiting, unless the socket takes no more. False: the connection
  * is lost, *why says how. */
 bool conn_flush(struct conn *c, struct text *why);

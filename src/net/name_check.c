@@ -57,8 +57,16 @@ static bool leads_to_peer(const struct addresses *found, int fd)
     return false;
 }
 
-bool name_check_moved(struct name_check *c, const struct target *to, int fd,
-    bool used, uint64_t now)
+static bool is_due(const struct name_check *c, bool used, uint64_t now)
+{
+    if (c->job)
+        return now >= c->due;
+    return used && c->every && now >= deadline_after(c->begun, c->every);
+}
+
+/* Starts the look-up, or asks whether it is over. */
+static bool look_up(
+    struct name_check *c, const struct target *to, int fd, uint64_t now)
 {
     struct addresses found = {.count = 0};
     struct text why;
@@ -66,15 +74,11 @@ bool name_check_moved(struct name_check *c, const struct target *to, int fd,
     int unpolled;
 
     if (c->job) {
-        if (now < c->due)
-            return false;
         state = resolve_poll(c->job, &found, &why);
-    } else if (used && c->every && now >= deadline_after(c->begun, c->every)) {
+    } else {
         c->begun = now;
         state = resolve_start(to->address->host, to->address->port, &found,
             &c->job, &unpolled, &why);
-    } else {
-        return false;
     }
     if (state == RESOLVE_WAIT) {
         c->due = deadline_after(now, later(FIRST_LOOK, elapsed(c->begun, now)));
@@ -83,6 +87,12 @@ bool name_check_moved(struct name_check *c, const struct target *to, int fd,
     c->job = NULL;
     c->due = NEVER;
     return state == RESOLVE_DONE && !leads_to_peer(&found, fd);
+}
+
+bool name_check_moved(struct name_check *c, const struct target *to, int fd,
+    bool used, uint64_t now)
+{
+    return is_due(c, used, now) && look_up(c, to, fd, now);
 }
 
 void name_check_stop(struct name_check *c)

@@ -216,7 +216,8 @@ static bool has_failed(const struct server *s)
 static bool is_quiet(const struct server *s)
 {
     return list_empty(&s->waiting) && list_empty(&s->due) && !s->held_back &&
-           !s->replicas.due && !conn_has_to_send(&s->conn);
+           !s->replicas.due && !buf_len(&s->conn.out) &&
+           !s->conn.transport.wants_write;
 }
 
 bool server_push(struct server *s, uint64_t now)
