@@ -468,8 +468,7 @@ void acquire_begin_work(struct acquire *a, uint64_t now)
     /* If the wait has ended by now, this takes a little longer. */
     a->terms.end = later(a->terms.end,
         earlier(deadline_after(a->now, a->terms.budget_ns), a->deadline));
-    a->verdict = VERDICT_OPEN;
-    a->deadline = 0;
+    a->verdict = VERDICT_OPEN; /* its deadline stays: see life_lasts_until() */
     a->terms.ballots[0].part = PART_IDLE;
     begin_round(a);
     a->token_wanted = false;

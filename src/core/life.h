@@ -46,6 +46,16 @@ void life_no_token(struct life *l);
 void life_not_claimed(struct life *l);
 void life_tick(struct life *l, uint64_t now);
 
+/* Until when the key has the present token at least, by the last lease that was
+ * promised, or that the line has granted and a condition is still to extend; 0:
+ * none was. See weigh_extension(). */
+static inline uint64_t life_lasts_until(const struct life *l)
+{
+    if (l->lease.promised)
+        return l->lease.promised;
+    return vote_token_is_held(&l->vote) ? l->vote.acquire.deadline : 0;
+}
+
 /* ----------------------------------------------------------------- outputs */
 
 bool life_next(struct life *l, struct action *action, uint64_t now);

@@ -82,7 +82,7 @@ void action_outcome(struct nxl_lock *lock, enum life_track track,
     struct text words;
     struct node *node = node_of(op->requests[server].server);
     outcome = voters_weigh(node, op->verb.kind, outcome,
-        lock->life.lease.promised, now, &other, &words);
+        life_lasts_until(&lock->life), now, &other, &words);
     if (outcome->kind == OUTCOME_SEEN &&
         !note_seen(lock, track, server, outcome, now))
         outcome = &out_of_memory;

@@ -301,6 +301,35 @@ static void a_renewed_lock_is_kept(void **state)
     end(held, client);
 }
 
+static uint64_t count_unconfirmed(nxl_client *client)
+{
+    nxl_stats stats;
+    assert_int_equal(nxl_client_stats(client, &stats, sizeof(stats)), NXL_OK);
+    return stats.unconfirmed;
+}
+
+/* Which has to extend its lease first, so that a replica has it. */
+static void a_waiter_is_granted_the_lock_after_a_failover(void **state)
+{
+    nxl_client *client = client_by(SENTINELS, "svc", "&wait_replicas=1");
+    nxl_client *theirs = client_by(SENTINELS, "svc", "");
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    nxl_lock *other = new_lock(theirs, "k", 1000);
+    assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
+    const char *url = fail_over();
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
+    assert_true(is_at(client, url));
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_result(nxl_lock_acquire(other, PAUSE_MS), NXL_OK, other);
+    uint64_t unconfirmed = count_unconfirmed(client);
+    assert_result(nxl_lock_acquire(lock, TTL_MS), NXL_OK, lock);
+    assert_int_equal(count_unconfirmed(client), unconfirmed);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(other, theirs);
+    end(lock, client);
+}
+
 static void told(struct redis *r, const char *command)
 {
     redisReply *reply = redis_commandf(r, command);
@@ -355,6 +384,8 @@ int main(void)
         cmocka_unit_test_setup(each_address_of_a_name_is_one, set_up),
         /* A Sentinel that was stopped takes part in no failover for 30 s. */
         cmocka_unit_test_setup(a_renewed_lock_is_kept, set_up),
+        cmocka_unit_test_setup(
+            a_waiter_is_granted_the_lock_after_a_failover, thaw),
         cmocka_unit_test_setup(one_may_be_down, thaw),
         cmocka_unit_test_setup(a_minority_confirms_nothing, thaw),
         cmocka_unit_test_setup(all_have_to_be_listed, thaw),

@@ -425,8 +425,8 @@ static bool counts(struct world *w, struct link *l, const struct request *r,
     }
     const struct eligibility *e = &l->eligibility;
     bool does = weigh_outcome(e, verb, outcome, l->alive_at, w->now, other) &&
-                weigh_extension(
-                    e, verb, outcome, r->worker->life.lease.promised, other);
+                weigh_extension(e, verb, outcome,
+                    life_lasts_until(&r->worker->life), other);
     if (!does && other->fault == FAULT_UNCONFIRMED)
         checker_void(w, r->message.token);
     if (!does && eligibility_recheck(&l->eligibility, w->now))

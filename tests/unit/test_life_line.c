@@ -124,9 +124,34 @@ static void given_up_in_line(void **state)
     PLAY(scenes);
 }
 
+/* With wait_replicas a lease that the line has granted is extended before it is
+ * promised. It lasts for as long as the line said all the same. */
+static void what_is_extended_first(void **state)
+{
+    (void)state;
+    const struct scene scene = {.name = "wait_replicas"};
+    begin(&scene);
+    l.terms.needs_copies = true;
+    step("lineup");
+    step("w");
+    assert_true(life_lasts_until(&l) == 0);
+    now += 5 * MS;
+    trace[0] = '\0';
+    step("told");
+    assert_string_equal(trace, "Se");
+    assert_true(line.deadline == T0 + JOINED);
+    assert_true(life_lasts_until(&l) == line.deadline);
+    trace[0] = '\0';
+    step("m");
+    assert_string_equal(trace, "=ok");
+    assert_true(l.lease.promised != line.deadline);
+    assert_true(life_lasts_until(&l) == l.lease.promised);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_extended_first),
         cmocka_unit_test(offered_once_a_round),
         cmocka_unit_test(without_the_line),
         cmocka_unit_test(a_doubt_outlives_the_line),
