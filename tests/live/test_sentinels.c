@@ -13,53 +13,14 @@
 
 #include "live/loop_rig.h"
 #include "live/renew_rig.h"
+#include "live/sentinel_rig.h"
 
-enum { TTL_MS = 6000, SENTINELS = 3, PAUSE_MS = 40000 };
+enum { TTL_MS = 6000, PAUSE_MS = 40000 };
 
-static struct redis replica, sentinels[SENTINELS];
-
-/* All at one port, so that they can be the addresses of one name. */
-static const char *const addresses[SENTINELS] = {
-    "127.0.0.1", "127.0.0.2", "127.0.0.3"};
-
-static bool know_each_other(void)
-{
-    for (int i = 0; i < SENTINELS; i++) {
-        redisReply *info =
-            redis_command(&sentinels[i], "INFO", "sentinel", NULL);
-        bool all = strstr(info->str, "slaves=1,sentinels=3") != NULL;
-        freeReplyObject(info);
-        if (!all)
-            return false;
-    }
-    return true;
-}
-
+/* Older than any lease, and named for as long. */
 static int start(void **state)
 {
-    char port[8];
-    if (redis_start(&server, NULL) != 0)
-        return -1;
-    snprintf(port, sizeof(port), "%u", (unsigned)server.plain_port);
-    if (redis_start(&replica, "--replicaof", "127.0.0.1", port, NULL) != 0)
-        return -1;
-    for (int i = 0; i < SENTINELS; i++)
-        if (redis_start_sentinel(&sentinels[i], server.plain_port, addresses[i],
-                i > 0 ? sentinels[0].plain_port : 0) != 0)
-            return -1;
-    assert_eventually(know_each_other());
-    /* Older than any lease, and named for as long. */
-    while (server_number(&server, "server", "uptime_in_seconds") < 12)
-        test_pause_ms(20);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    for (int i = 0; i < SENTINELS; i++)
-        redis_stop(&sentinels[i]);
-    redis_stop(&replica);
-    return live_stop(state);
+    return sentinels_start(12);
 }
 
 /* Behind a failover, where the first server is a replica soon. */
@@ -80,10 +41,8 @@ static int set_up(void **state)
 /* The first count Sentinels. */
 static nxl_client *client_by(int count, const char *service, const char *more)
 {
-    char url[512] = "redis+sentinel://";
-    for (int i = 0; i < count; i++)
-        snprintf(url + strlen(url), sizeof(url) - strlen(url), "%s%s:%u",
-            i > 0 ? "," : "", addresses[i], (unsigned)sentinels[0].plain_port);
+    char url[512];
+    sentinels_url(url, sizeof(url), count);
     snprintf(url + strlen(url), sizeof(url) - strlen(url),
         "/%s?max_ttl_ms=%d&timeout_ms=500%s", service, TTL_MS, more);
     return client_at(url);
@@ -240,21 +199,6 @@ static void an_unknown_service(void **state)
 /* ----------------------------------------------------------------- failovers
  */
 
-static bool is_named(uint16_t port)
-{
-    char digits[8];
-    snprintf(digits, sizeof(digits), "%u", (unsigned)port);
-    int naming = 0;
-    for (int i = 0; i < SENTINELS; i++) {
-        redisReply *reply = redis_command(
-            &sentinels[i], "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "svc", NULL);
-        naming += reply->type == REDIS_REPLY_ARRAY &&
-                  strcmp(reply->element[1]->str, digits) == 0;
-        freeReplyObject(reply);
-    }
-    return naming > SENTINELS / 2;
-}
-
 static bool begins_failover(void)
 {
     redisReply *reply = redis_commandf(&sentinels[0], "SENTINEL FAILOVER svc");
@@ -392,5 +336,6 @@ int main(void)
         cmocka_unit_test_setup(an_unknown_service, thaw),
         cmocka_unit_test_setup(a_hand_over_needs_no_pause, thaw),
     };
-    return cmocka_run_group_tests_name("Sentinels", tests, start, stop);
+    return cmocka_run_group_tests_name(
+        "Sentinels", tests, start, sentinels_stop);
 }
