@@ -288,7 +288,7 @@ static bool take_primary(
         return false;
     if (!present && !move(w, named, now))
         return false;
-    eligibility_named(e, named, known && !present, now);
+    eligibility_named(e, named, known && !present);
     if (s->unlocated && former_is_asked(&w->former))
         return false;
     if (s->unlocated)

@@ -295,8 +295,8 @@ void eligibility_hear_former(
     lineage_hear_former(&e->lineage, info);
 }
 
-void eligibility_named(struct eligibility *e, const struct sentinel_view *named,
-    bool moves, uint64_t now)
+void eligibility_named(
+    struct eligibility *e, const struct sentinel_view *named, bool moves)
 {
     bool known = !moves && e->named_since;
     bool goes_on = known && named_on(e, named);
@@ -308,7 +308,7 @@ void eligibility_named(struct eligibility *e, const struct sentinel_view *named,
             named->since, CAUSE_NAMED);
     if (moves && !eligibility_follows(e, named))
         lineage_forget_former(&e->lineage);
-    e->moved_at = moves ? now : e->moved_at;
+    e->moved_at = moves ? later(named->since, e->confirmed_at) : e->moved_at;
     e->confirmed_at =
         moves ? named->asked_at : later(e->confirmed_at, named->asked_at);
 }

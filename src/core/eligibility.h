@@ -80,8 +80,9 @@ struct eligibility {
     bool several;       /* likewise */
     bool sentinels;     /* likewise */
     /* When a majority of the Sentinels has named this server last, and since
-     * when it has, as far as is known; when it was named instead of another one
-     * that this client had followed (see core/confirm.h). 0: never. */
+     * when it has, as far as is known; since when, at the latest, it has been
+     * named instead of another one that this client had followed (see
+     * core/confirm.h). 0: never. */
     uint64_t confirmed_at, named_since, moved_at;
 };
 
@@ -116,8 +117,8 @@ struct sentinel_view;
  * moves: not the one that was named before. If another one may have been named
  * in between, which has granted locks that this one knows nothing of, it has no
  * vote until they have expired. */
-void eligibility_named(struct eligibility *e, const struct sentinel_view *named,
-    bool moves, uint64_t now);
+void eligibility_named(
+    struct eligibility *e, const struct sentinel_view *named, bool moves);
 
 /* Has a majority named the server until now, when it names another one? */
 bool eligibility_follows(

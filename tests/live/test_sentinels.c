@@ -245,6 +245,28 @@ static void a_renewed_lock_is_kept(void **state)
     end(held, client);
 }
 
+/* The former primary has not been confirmed for long when this client asks. */
+static void a_short_lease_is_renewed_after_a_failover(void **state)
+{
+    nxl_client *idle = client_by(SENTINELS, "svc", "");
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    options.ttl_ms = 2000;
+    nxl_lock *held = kept_lock(idle, "k", &options);
+    nxl_lock *other = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(held, PAUSE_MS), NXL_OK, held);
+    assert_result(nxl_lock_release(held), NXL_OK, held);
+    (void)fail_over();
+    assert_result(nxl_lock_acquire(other, PAUSE_MS), NXL_OK, other);
+    assert_result(nxl_lock_release(other), NXL_OK, other);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    test_pause_ms(2500); /* more than its lease */
+    assert_true(nxl_lock_held(held));
+    assert_result(nxl_lock_release(held), NXL_OK, held);
+    end(other, client);
+    end(held, idle);
+}
+
 static uint64_t count_unconfirmed(nxl_client *client)
 {
     nxl_stats stats;
@@ -330,6 +352,7 @@ int main(void)
         cmocka_unit_test_setup(a_renewed_lock_is_kept, set_up),
         cmocka_unit_test_setup(
             a_waiter_is_granted_the_lock_after_a_failover, thaw),
+        cmocka_unit_test_setup(a_short_lease_is_renewed_after_a_failover, thaw),
         cmocka_unit_test_setup(one_may_be_down, thaw),
         cmocka_unit_test_setup(a_minority_confirms_nothing, thaw),
         cmocka_unit_test_setup(all_have_to_be_listed, thaw),

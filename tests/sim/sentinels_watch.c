@@ -179,7 +179,7 @@ static bool take_primary(
         ask_former(w, p);
     if (!present)
         move(w, p, node);
-    eligibility_named(e, named, !present && known, w->now);
+    eligibility_named(e, named, !present && known);
     if (watch->unlocated && former_is_asked(watch))
         return false;
     watch->located = watch->located || watch->unlocated;

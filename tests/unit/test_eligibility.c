@@ -476,10 +476,10 @@ static void by_the_word_of_a_majority(void **state)
     }
 }
 
-static void name(uint64_t asked_at, uint64_t since, bool moves, uint64_t now)
+static void name(uint64_t asked_at, uint64_t since, bool moves)
 {
     const struct sentinel_view named = {.asked_at = asked_at, .since = since};
-    eligibility_named(&s, &named, moves, now);
+    eligibility_named(&s, &named, moves);
 }
 
 /* Another one may have been named while this client did not ask, and have
@@ -489,20 +489,20 @@ static void named_again(void **state)
     (void)state;
     terms.failover = terms.sentinels = true;
     assert_int_equal(eligibility_named_s(&s, T0), 0);
-    name(T0 - S, T0 - 5000 * S, false, T0);
+    name(T0 - S, T0 - 5000 * S, false);
     assert_int_equal(s.confirmed_at, T0 - S);
     assert_int_equal(eligibility_named_s(&s, T0), 5000);
     info.named_s = 5000;
     judge(T0);
     /* Sentinels have started anew, but it was named all the while. */
-    name(T0 + S, T0, false, T0 + S);
+    name(T0 + S, T0, false);
     assert_int_equal(eligibility_named_s(&s, T0 + S), 5001);
     assert_int_equal(s.votes_at, 0);
     /* After a while they say the same, by and large. */
-    name(T0 + 100 * S, T0 - 4998 * S, false, T0 + 100 * S);
+    name(T0 + 100 * S, T0 - 4998 * S, false);
     assert_int_equal(eligibility_named_s(&s, T0 + 100 * S), 5100);
     assert_int_equal(s.votes_at, 0);
-    name(T0 + 200 * S, T0 + 150 * S, false, T0 + 200 * S);
+    name(T0 + 200 * S, T0 + 150 * S, false);
     assert_int_equal(eligibility_named_s(&s, T0 + 200 * S), 50);
     assert_int_equal(s.votes_at, T0 + (150 + NEEDED + 2) * S);
     assert_int_equal(s.confirmed_at, T0 + 200 * S);
@@ -510,15 +510,19 @@ static void named_again(void **state)
     assert_string_equal(words(T0 + 200 * S),
         "named as the primary 50s ago; it may have forgotten locks; its vote "
         "counts again in 14s");
-    name(T0 + 198 * S, T0 + 150 * S, false, T0 + 201 * S);
+    name(T0 + 198 * S, T0 + 150 * S, false);
     assert_int_equal(s.confirmed_at, T0 + 200 * S);
     /* Another one is judged when there is a connection. */
-    name(T0 + 299 * S, T0 + 299 * S, true, T0 + 300 * S);
-    assert_int_equal(s.moved_at, T0 + 300 * S);
+    name(T0 + 299 * S, T0 + 299 * S, true);
+    assert_int_equal(s.moved_at, T0 + 299 * S);
     assert_int_equal(eligibility_named_s(&s, T0 + 300 * S), 1);
     assert_int_equal(s.votes_at, T0 + (150 + NEEDED + 2) * S);
-    name(T0 + 302 * S, T0 + 299 * S, false, T0 + 302 * S);
-    assert_int_equal(s.moved_at, T0 + 300 * S);
+    name(T0 + 302 * S, T0 + 299 * S, false);
+    assert_int_equal(s.moved_at, T0 + 299 * S);
+    /* The former one was named later than these say that they named this one.
+     */
+    name(T0 + 303 * S, T0 + 100 * S, true);
+    assert_int_equal(s.moved_at, T0 + 302 * S);
 }
 
 /* Each is counted once, however often the server is looked at; a restart, one
@@ -632,10 +636,10 @@ static void the_former_primary_is_asked(void **state)
         terms.failover = terms.sentinels = true;
         info.clock_low_ns = info.clock_high_ns = (int64_t)T0;
         info.named_s = 5000;
-        name(T0, T0 - 5000 * S, false, T0);
+        name(T0, T0 - 5000 * S, false);
         judge(T0);
-        name(rows[i].followed_until, T0, false, rows[i].followed_until);
-        name(T0 + 100 * S, T0 + 100 * S, true, T0 + 100 * S);
+        name(rows[i].followed_until, T0, false);
+        name(T0 + 100 * S, T0 + 100 * S, true);
         info.run_id = rows[i].run_id;
         info.role = rows[i].role;
         info.replid = rows[i].replid;
@@ -662,15 +666,15 @@ static void a_hand_over_is_forgotten(void **state)
         terms.failover = terms.sentinels = true;
         info.clock_low_ns = info.clock_high_ns = (int64_t)T0;
         info.named_s = 5000;
-        name(T0, T0 - 5000 * S, false, T0);
+        name(T0, T0 - 5000 * S, false);
         judge(T0);
         info.role = "slave";
         info.replid = "2";
         info.replid2 = "1";
-        name(T0 + S, T0, false, T0 + S);
+        name(T0 + S, T0, false);
         judge(T0 + S);
         assert_int_equal(eligibility_follows(&s, &next), gap == 2);
-        name(next.asked_at, next.asked_at, true, next.asked_at);
+        name(next.asked_at, next.asked_at, true);
         info.run_id = "bbbb";
         info.role = "master";
         info.named_s = 0;
