@@ -117,7 +117,8 @@ enum nxl_result {
      * there, whatever its name: a Redis Cluster node that does not serve all
      * slots, as far as is known, or an active replica of KeyDB. */
     NXL_E_REFUSED = -7,
-    /* The key holds something other than a string. */
+    /* The key holds something that is no lock: neither a string nor the holders
+     * of a lock that several hold. */
     NXL_E_WRONG_TYPE = -8,
     /* The peer does not speak the Redis protocol. */
     NXL_E_NOT_REDIS = -9,
@@ -745,11 +746,40 @@ typedef struct nxl_lock_options {
      * long. If such a lock is not released, it stays taken for so long after
      * the last extend, which may be longer than max_hold_ms. */
     int64_t max_hold_ms;
+    /* Permits: above 1, the lock may be held by several at once, for example by
+     * 4 of these jobs. Each holder takes weight permits, and while it holds
+     * them, no more than permits are held in all: of holders that give
+     * different numbers the smallest counts. Default 0, which is the same as 1:
+     * an exclusive lock. At most 2147483647. All kinds of locks of a name
+     * exclude each other, and wait in one line, first come, first served: who
+     * does not fit is not passed by those behind. Each holder has its own
+     * lease, which ends, or is renewed and released, without the others.
+     * min_hold_ms limits how often it is held: permits times in min_hold_ms.
+     * Needs scripts, and Redis 3.2 or later, or Valkey: otherwise an acquire
+     * ends with NXL_E_UNSUPPORTED or NXL_E_DENIED. nxl_lock_new() returns
+     * NXL_E_UNSUPPORTED with several servers, and NXL_E_INVALID with fence or
+     * NXL_SCHEME_TIMESTAMP. With nxl_client_options.poll there is no line: who
+     * needs many permits, or the lock alone, may starve. HARM: after a failover
+     * or a restart that loses holders, more permits may be held, until the
+     * leases of those that were lost are over; see guard_failover and
+     * guard_restarts. */
+    int64_t permits;
+    /* With permits: how many of them each holder takes. Default 1; at most
+     * permits. */
+    int64_t weight;
+    /* 1: a shared lock, as of readers: it is held together with any number of
+     * others that share it, but not together with an exclusive lock, as of a
+     * writer. The same as permits without a limit; so it also counts as a
+     * holder of one permit where others have a limit. Default 0.
+     * NXL_E_INVALID together with permits, and otherwise as with permits; with
+     * fence NXL_E_UNSUPPORTED. */
+    int shared;
 } nxl_lock_options;
 
 /* clang-format off */
 #define NXL_LOCK_OPTIONS_INIT { sizeof(nxl_lock_options), \
-                                0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0 }
+                                0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, \
+                                0, 0, 0 }
 /* clang-format on */
 /* Same as NXL_LOCK_OPTIONS_INIT, for C++. */
 void nxl_lock_options_init(nxl_lock_options *options);
@@ -765,7 +795,7 @@ void nxl_lock_options_init(nxl_lock_options *options);
  * key on the server is exactly the prefix and the name. Neither blocks nor
  * sends. NXL_OK: the caller owns *lock and frees it with nxl_lock_free().
  * Otherwise *lock is NULL, and nxl_client_errmsg() says why: NXL_E_INVALID,
- * NXL_E_NOMEM, NXL_E_FORKED. */
+ * NXL_E_UNSUPPORTED (see options.permits), NXL_E_NOMEM, NXL_E_FORKED. */
 int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     const nxl_lock_options *options) NXL_MUST_USE;
 
@@ -775,13 +805,13 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
  * in a fork()ed child. */
 void nxl_lock_free(nxl_lock *lock);
 
-/* Acquires the lock. Sends SET key token NX PX ttl at once. If the lock is
- * busy, waits for wait_ms: 0 tries once, NXL_FOREVER never gives up. It waits
- * in line, first come, first served, with one server that allows it
- * (nxl_client_options.poll; a script of docs/wire.md); elsewhere it retries
- * (SET and PTTL) with growing delays, and the order is up to chance.
- * nxl_lock_acquire(3) says which errors are retried. The lease of a lock that
- * was handed over is up to ttl_ms/10 longer.
+/* Acquires the lock. Sends SET key token NX PX ttl at once (options.permits and
+ * shared: a script). If the lock is busy, waits for wait_ms: 0 tries once,
+ * NXL_FOREVER never gives up. It waits in line, first come, first served, with
+ * one server that allows it (nxl_client_options.poll; a script of
+ * docs/wire.md); elsewhere it retries (SET and PTTL) with growing delays, and
+ * the order is up to chance. nxl_lock_acquire(3) says which errors are retried.
+ * The lease of a lock that was handed over is up to ttl_ms/10 longer.
  *
  * Blocks until start + max(wait_ms, timeout_ms) at most; see the same page.
  *
@@ -805,9 +835,10 @@ int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
 int nxl_lock_extend(nxl_lock *lock, int64_t ttl_ms) NXL_MUST_USE;
 
 /* Releases a held lock: sends one script that deletes the key if it still
- * contains this lock's token. nxl_lock_held() is false from this call on,
- * whatever the result. After the deadline nothing is sent, because another
- * process may have adopted the lock: the key is left to its TTL.
+ * contains this lock's token, or removes the token where others hold it too.
+ * nxl_lock_held() is false from this call on, whatever the result. After the
+ * deadline nothing is sent, because another process may have adopted the lock:
+ * the key is left to its TTL.
  *
  * Blocks for timeout_ms at most. NXL_OK: held until now. NXL_LOST: before this
  * call its deadline had passed, or it had been lost or removed, whatever the
@@ -828,7 +859,9 @@ int nxl_lock_release(nxl_lock *lock) NXL_MUST_USE;
  *
  * Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS).
  * NXL_OK: held. NXL_LOST: the lock is free or has another token.
- * NXL_E_INVALID: not a token, or this handle already holds a lock. Errors as
+ * The token says whether the lock is held by several (options.permits, shared),
+ * whatever this handle's options. NXL_E_INVALID: not a token, or this handle
+ * already holds a lock. Errors as
  * nxl_lock_acquire(). */
 int nxl_lock_adopt(nxl_lock *lock, const char *token) NXL_MUST_USE;
 
@@ -893,9 +926,10 @@ uint64_t nxl_lock_deadline(const nxl_lock *lock);
 uint64_t nxl_now_ns(void);
 
 /* Returns the token under which the lock is held or was last requested: UUID or
- * UUID@label, printable without spaces; "" before the first acquire. Valid
- * until the next acquire or adopt on this handle. Keep it secret: whoever knows
- * it can release the lock. */
+ * UUID@label, with options.permits UUID+weight/permits or
+ * UUID+weight/permits@label (shared: UUID+1/0), printable without spaces; ""
+ * before the first acquire. Valid until the next acquire or adopt on this
+ * handle. Keep it secret: whoever knows it can release the lock. */
 const char *nxl_lock_token(const nxl_lock *lock);
 
 /* Returns the fencing token of the last granted acquire (options.fence): a
@@ -947,10 +981,16 @@ typedef struct nxl_holder {
      * and GETSET (NXL_SCHEME_TIMESTAMP): the second when it ends. Otherwise 0.
      */
     int64_t value_ends_s;
+    /* If several may hold the lock: how many permits this holder takes, and how
+     * many may be held in all while it does; 0: no limit (a shared lock). Both
+     * 0: it is held alone. */
+    int64_t weight;
+    int64_t permits;
 } nxl_holder;
 
 /* clang-format off */
-#define NXL_HOLDER_INIT { sizeof(nxl_holder), "", 0, false, false, NULL, 0, 0 }
+#define NXL_HOLDER_INIT { sizeof(nxl_holder), "", 0, false, false, NULL, 0, 0, \
+                          0, 0 }
 /* clang-format on */
 
 /* Returns true if the lock is held under that token. Compares the whole value,
@@ -958,14 +998,16 @@ typedef struct nxl_holder {
  * a size that is too small, matches nothing. No I/O. */
 bool nxl_holder_is(const nxl_holder *holder, const char *token);
 
-/* Asks the servers who holds this lock, which need not be this handle. holder
- * may be NULL. Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL,
- * EXISTS). NXL_OK: *holder is filled in. NXL_FREE: the lock is free.
- * NXL_E_INVALID: holder->size is too small; nothing was sent.
- * NXL_E_WRONG_TYPE: the key holds something other than a string. Other errors
- * as nxl_lock_acquire(). Over several servers, NXL_FREE needs a majority;
- * NXL_OK needs one holder, and so many servers that say "held" or do not answer
- * that no majority can say "free". nxl_lock_holder_at() shows each server. */
+/* Asks the servers who holds this lock, which need not be this handle. Of
+ * several holders (options.permits, shared) *holder is the one whose lease ends
+ * last, and nxl_lock_holder_at() has the others. holder may be NULL. Blocks for
+ * timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS). NXL_OK:
+ * *holder is filled in. NXL_FREE: the lock is free. NXL_E_INVALID: holder->size
+ * is too small; nothing was sent. NXL_E_WRONG_TYPE: the key holds something
+ * that is no lock. Other errors as nxl_lock_acquire(). Over several servers,
+ * NXL_FREE needs a majority; NXL_OK needs one holder, and so many servers that
+ * say "held" or do not answer that no majority can say "free".
+ * nxl_lock_holder_at() shows each server. */
 int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
 
 /* Removes the lock that nxl_lock_inspect() showed, if it is still there: a
@@ -979,8 +1021,9 @@ int nxl_lock_inspect(nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
 int nxl_lock_break(nxl_lock *lock, const nxl_holder *seen) NXL_MUST_USE;
 
 /* Copies what the last nxl_lock_inspect() found on one server, numbered from 0
- * in the order of the URLs. index counts the holders there, from 0; this
- * version finds one at most, so it has nothing to show from index 1 on. NXL_OK:
+ * in the order of the URLs. index counts the holders there, from 0, those whose
+ * leases end last first; of more than 1000 holders the others are not shown.
+ * NXL_OK:
  * *holder is filled in. NXL_FREE: no holder of that index there; at index 0:
  * the key does not exist. NXL_E_UNREACHABLE, _DENIED, ...: that server's error,
  * whatever the index; nxl_lock_errmsg_at() has the details. NXL_E_INVALID: the

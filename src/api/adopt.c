@@ -12,8 +12,8 @@ static int start_adopt(
     const char *token = args->token;
     if (!token || !token_valid(slice_of(token)))
         return message_invalid(call_message(lock),
-            "not a token; pass UUID or UUID@label as returned by "
-            "nxl_lock_token()");
+            "not a token; pass UUID, UUID@label or UUID+weight/permits@label "
+            "as returned by nxl_lock_token()");
     bool own = strcmp(lock->token, token) == 0;
     if (!own) /* else its work can be told of even if this fails */
         once_reset(lock);

@@ -56,6 +56,10 @@ static int start_begin(
     int64_t wait_ms = args->number;
     const char *why = unsupported(lock);
     uint64_t wait_ns;
+    if (lock->share.weight > 0)
+        return message_invalid(call_message(lock),
+            "permits or shared is set: work that must be done once needs an "
+            "exclusive lock; use a handle without them");
     if (why)
         return call_ends(lock, NXL_E_UNSUPPORTED, why);
     if (!once_of(lock))

@@ -5,8 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "lock/handle.h"
 #include "lock/message.h"
+#include "model/token.h"
 #include "wire/value.h"
 
 bool holder_has_first(const nxl_holder *holder)
@@ -26,12 +28,15 @@ static void copy_out(nxl_holder *to, const nxl_holder *from, int64_t left_ms)
 {
     nxl_holder all = *from;
     size_t size = to->size < sizeof(all) ? to->size : sizeof(all);
-    const char *label =
-        token_label((struct slice){from->value, from->value_length});
+    struct slice token = {from->value, from->value_length};
+    const char *label = token_label(token);
+    struct share share = token_share(token);
 
     all.size = to->size;
     all.label = label ? to->value + (label - from->value) : NULL;
     all.left_ms = left_ms;
+    all.weight = share.weight;
+    all.permits = share.permits;
     memcpy(to, &all, size);
 }
 
@@ -50,6 +55,27 @@ int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
     return NXL_OK;
 }
 
+/* Copies a holder that only the list of all of them has. */
+static int copy_listed(
+    const struct nxl_lock *lock, size_t index, nxl_holder *holder)
+{
+    const struct reply_values *listed = lock->seen->listed;
+    nxl_holder found = {.size = sizeof(found)};
+    if (!listed || 2 * index >= listed->count)
+        return NXL_FREE;
+    struct slice value = reply_values_at(listed, 2 * index);
+    found.value_length = value.len < sizeof(found.value) - 1
+                             ? value.len
+                             : sizeof(found.value) - 1;
+    found.truncated = found.value_length < value.len;
+    memcpy(found.value, value.data, found.value_length);
+    found.ours = lease_held(&lock->life.lease, clock_now()) &&
+                 slice_equal(value, lock_token(lock));
+    reply_values_number(listed, 2 * index + 1, &found.left_ms);
+    copy_out(holder, &found, found.left_ms);
+    return NXL_OK;
+}
+
 int nxl_lock_holder_at(
     const nxl_lock *lock, size_t server, size_t index, nxl_holder *holder)
 {
@@ -64,7 +90,7 @@ int nxl_lock_holder_at(
     switch (n->kind) {
     case NOTE_YES:
         if (index > 0)
-            return NXL_FREE;
+            return copy_listed(lock, index, holder);
         copy_out(holder, lock->seen->by_server[server],
             lock->seen->by_server[server]->left_ms);
         return NXL_OK;

@@ -88,7 +88,9 @@ static bool allocate_parts(
         return false;
     if (set->label && !(lock->label = strdup(set->label)))
         return false;
-    lock->token_len = (uint8_t)token_layout(lock->token, lock->label);
+    lock->share = set->share;
+    lock->token_len =
+        (uint8_t)token_layout(lock->token, lock->share, lock->label);
     lock->token[0] = '\0'; /* no token drawn yet */
     lock->seen = inspection_new(lock->client->server_count);
     if (!lock->seen || !operation_init(&lock->operation, &lock_call_type,
@@ -159,6 +161,8 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
             text_set(&client->message, "out of memory: cannot create the "
                                        "lock");
         }
+    } else {
+        rc = set.refused;
     }
     pthread_mutex_unlock(&client->mutex);
     return rc;

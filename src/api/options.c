@@ -59,6 +59,9 @@ static const struct member of_lock[] = {
     MEMBER(nxl_lock_options, renew),
     MEMBER(nxl_lock_options, min_hold_ms),
     MEMBER(nxl_lock_options, max_hold_ms),
+    MEMBER(nxl_lock_options, permits),
+    MEMBER(nxl_lock_options, weight),
+    MEMBER(nxl_lock_options, shared),
 };
 
 static const struct member of_once[] = {
@@ -110,6 +113,7 @@ bool options_read(void *mine, size_t my_size, const void *theirs,
 struct bounds {
     int64_t least_ttl_ms, max_ttl_ms; /* of the client */
     int64_t ttl_ms, min_hold_ms;      /* of the lock */
+    int64_t permits;                  /* likewise */
 };
 
 static struct limit limit_for(const char *name, const struct bounds *bounds)
@@ -125,6 +129,8 @@ static struct limit limit_for(const char *name, const struct bounds *bounds)
     } else if (strcmp(name, "max_hold_ms") == 0) {
         limit.low = bounds->ttl_ms > bounds->min_hold_ms ? bounds->ttl_ms
                                                          : bounds->min_hold_ms;
+    } else if (strcmp(name, "weight") == 0) {
+        limit.high = bounds->permits > 1 ? bounds->permits : 1;
     } else if (strcmp(name, "keep_ms") == 0) {
         limit.low = bounds->ttl_ms;
     }
@@ -250,19 +256,61 @@ static bool check_related(struct nxl_client *client, const nxl_lock_options *o)
     return true;
 }
 
+/* Several holders at once, and what does not go together with that. */
+static bool check_share(struct nxl_client *client, const nxl_lock_options *o,
+    struct lock_settings *set)
+{
+    const char *option = o->shared ? "shared is 1" : "permits is above 1";
+    const char *why = NULL;
+    int refused = NXL_E_UNSUPPORTED;
+    if (!o->shared && o->permits <= 1)
+        return true;
+    if (o->shared && o->permits > 1) {
+        why = " and permits is above 1; use one of them: shared has no limit";
+        refused = NXL_E_INVALID;
+    } else if (nodes_first(&client->nodes)->server.dialect.ttl_in_values) {
+        why = " with scheme=timestamp, whose locks have one holder";
+        refused = NXL_E_INVALID;
+    } else if (client->server_count > 1 && !o->shared) {
+        why = " with several servers: majorities of them would grant more "
+              "permits than there are; use one server for this name, with "
+              "replicas if it must survive a failure";
+    } else if (client->server_count > 1) {
+        why = " with several servers, which this version does not support; "
+              "use one server for this name";
+    } else if (o->fence && !o->shared) {
+        why = " with fence: several holders are right at once, so no number "
+              "can tell which of them is late";
+        refused = NXL_E_INVALID;
+    } else if (o->fence) {
+        why = " with fence, which this version does not support";
+    }
+    set->share = o->shared ? (struct share){1, 0}
+                           : (struct share){o->weight ? (uint32_t)o->weight : 1,
+                                 (uint32_t)o->permits};
+    if (why) {
+        set->refused = refused;
+        message_invalid(&client->message, "%s%s", option, why);
+    }
+    return !why;
+}
+
 bool options_lock(struct nxl_client *client, const char *name,
     const nxl_lock_options *options, struct lock_settings *set)
 {
     struct text *error = &client->message;
     struct bounds bounds = bounds_of(client);
     nxl_lock_options o = NXL_LOCK_OPTIONS_INIT;
+    *set = (struct lock_settings){.refused = NXL_E_INVALID};
     if (options &&
         !options_read(&o, sizeof(o), options, "nxl_lock_options", error))
         return false;
     bounds.ttl_ms =
         o.ttl_ms ? o.ttl_ms : limit_for("ttl_ms", &bounds).otherwise;
     bounds.min_hold_ms = o.min_hold_ms;
+    bounds.permits = o.permits;
     *set = (struct lock_settings){.label = o.label,
+        .refused = NXL_E_INVALID,
         .user = o.user,
         .fence = o.fence,
         .renew = o.renew,
@@ -273,7 +321,8 @@ bool options_lock(struct nxl_client *client, const char *name,
     return check_name(client, name, &o, set) &&
            check_members(&o, of_lock, COUNT_OF(of_lock), &bounds, error) &&
            options_ttl(client, bounds.ttl_ms, error) &&
-           check_retry(client, &o, set) && check_related(client, &o);
+           check_retry(client, &o, set) && check_related(client, &o) &&
+           check_share(client, &o, set);
 }
 
 bool options_once(const nxl_once_options *options, uint32_t ttl_ms,

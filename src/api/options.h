@@ -7,6 +7,7 @@
 #define NXLOCK_API_OPTIONS_H
 
 #include "client/client.h"
+#include "model/token.h"
 
 /* A larger size means that the structure was not initialised. */
 #define OPTIONS_SIZE_MAX 4096
@@ -20,6 +21,8 @@ struct lock_settings {
     uint32_t min_hold_ms;
     uint64_t max_hold_ns; /* NEVER */
     uint64_t retry_first_ns, retry_max_ns;
+    struct share share;
+    int refused; /* why the options are wrong: an enum nxl_result */
 };
 
 /* False: client->message says what is wrong. *set points into the arguments. */

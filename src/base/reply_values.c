@@ -66,6 +66,17 @@ void reply_values_add_nil(struct reply_values *l)
     add_value(l, (struct slice){NULL, 0}, true);
 }
 
+bool reply_values_number(
+    const struct reply_values *l, size_t i, int64_t *number)
+{
+    struct slice text = reply_values_at(l, i);
+    char *end;
+    if (!text.data)
+        return false;
+    *number = strtoll(text.data, &end, 10);
+    return end > text.data && end == text.data + text.len;
+}
+
 void reply_values_clear(struct reply_values *l)
 {
     drop_values(l);

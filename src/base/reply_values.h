@@ -45,6 +45,10 @@ static inline struct slice reply_values_at(
     return (struct slice){buf_head(&l->bytes) + l->list[i].at, l->list[i].len};
 }
 
+/* Reads the number that the i-th value is; false: it is not one. */
+bool reply_values_number(
+    const struct reply_values *l, size_t i, int64_t *number);
+
 /* Empties it for another reply. */
 void reply_values_clear(struct reply_values *l);
 void reply_values_free(struct reply_values *l);

@@ -82,6 +82,9 @@ static const struct limit limits[] = {URL_PARAMS(AS_LIMIT)
         "parameter"},
     {"max_hold_ms", LIMIT_NUMBER, 1, NO_LIMIT, 0, NULL,
         "not below ttl_ms and min_hold_ms; 0: as long as it is renewed"},
+    {"permits", LIMIT_NUMBER, 0, PERMITS_MAX, 1, NULL, "1: an exclusive lock"},
+    {"weight", LIMIT_NUMBER, 1, PERMITS_MAX, 1, NULL, "the most is permits"},
+    {"shared", LIMIT_SWITCH, 0, 1, 0, NULL, NULL},
     /* nxl_once_options */
     {"mode", LIMIT_WORD, 0, 2, 0, modes, NULL},
     {"fingerprint", LIMIT_ASCII, 1, FINGERPRINT_MAX, 0, NULL,

@@ -26,7 +26,8 @@ static bool fresh_token(struct nxl_lock *lock)
     if (!entropy_take(lock->client->entropy, random, sizeof(random)))
         return false;
     if (lock->token_foreign) {
-        lock->token_len = (uint8_t)token_layout(lock->token, lock->label);
+        lock->token_len =
+            (uint8_t)token_layout(lock->token, lock->share, lock->label);
         lock->token_foreign = false;
     }
     token_write(lock->token, random,
@@ -123,6 +124,8 @@ static void make_verb(struct nxl_lock *lock, const struct action *action)
     verb->key = lock->name.key;
     verb->counter = lock->name.counter;
     verb->token = token_of(lock, action->track, verb->kind);
+    if (action->track == TRACK_CALL && lock->life.call == CALL_INSPECT)
+        verb->values = lock->seen->listed;
     if (verb_traits[verb->kind].waits_in_line)
         waiting_complete(lock, verb);
     if (verb_traits[verb->kind].uses_record)

@@ -33,7 +33,8 @@ struct nxl_lock {
     struct nxl_client *client;
     struct list node; /* in client->locks */
     void *user;
-    char *label; /* NULL: none */
+    char *label;        /* NULL: none */
+    struct share share; /* of its tokens, with other holders */
     struct lock_name name;
 
     struct life life;

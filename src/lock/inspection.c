@@ -22,7 +22,18 @@ void inspection_free(struct inspection *found, unsigned servers)
 {
     for (unsigned i = 0; found && i < servers; i++)
         free(found->by_server[i]);
+    if (found && found->listed) {
+        reply_values_free(found->listed);
+        free(found->listed);
+    }
     free(found);
+}
+
+bool inspection_list(struct inspection *found)
+{
+    if (!found->listed)
+        found->listed = calloc(1, sizeof(*found->listed));
+    return found->listed;
 }
 
 bool inspection_note(struct inspection *found, unsigned server,

@@ -11,6 +11,8 @@
 struct inspection {
     nxl_holder *chosen; /* the one of those below to report; NULL: none yet */
     int64_t left_ms;    /* how long a majority keeps that one */
+    /* With one server: all holders, as verb.values has them; else NULL. */
+    struct reply_values *listed;
     nxl_holder
         *by_server[]; /* one a server; NULL before it first shows a value */
 };
@@ -23,6 +25,9 @@ void inspection_free(struct inspection *found, unsigned servers);
  * out of memory. */
 bool inspection_note(struct inspection *found, unsigned server,
     const struct outcome *outcome, bool ours);
+
+/* Makes room for the list of all holders. False: out of memory. */
+bool inspection_list(struct inspection *found);
 
 /* Chooses the value to report: the one that most servers have. notes: of the
  * inspection's operation, which must have found a holder. */

@@ -81,8 +81,13 @@ static void explain_refuted(struct renewing *renewing, struct text *why)
         inspection_choose(
             renewing->found, renewing->operation.notes, client->server_count);
     const nxl_holder *found = renewing->found->chosen;
+    /* Other holders beside a shared one have not taken its place. */
+    bool beside =
+        found && token_is_shared(lock_token(renewing->lock)) &&
+        token_share((struct slice){found->value, found->value_length}).weight >
+            0;
     /* Our own value may still be at a minority. */
-    if (found && !nxl_holder_is(found, renewing->lock->token)) {
+    if (found && !beside && !nxl_holder_is(found, renewing->lock->token)) {
         const char *label =
             token_label((struct slice){found->value, found->value_length});
         renewing->loss = NXL_LOSS_TAKEN;
@@ -92,7 +97,7 @@ static void explain_refuted(struct renewing *renewing, struct text *why)
                 why, slice_of(label), FOREIGN_MAX, &client->nodes.secrets);
         else
             text_add(why, "another client");
-    } else if (r->refuted_by == VERDICT_NO) {
+    } else if (r->refuted_by == VERDICT_NO || beside) {
         text_add(why, "the key was removed at the server: by nxlock "
                       "unlock, a flush or an eviction, or because the "
                       "server lost its data");

@@ -2,12 +2,15 @@
 /*
  * Writes and reads tokens.
  *
- * Invariant: a token is 36 bytes of lower-case UUID of version 4 or 8, then
- * nothing, or '@' and a label. token_valid() accepts exactly what is written
- * here.
+ * Invariant: a token is 36 bytes of lower-case UUID of version 4 or 8; then
+ * nothing, or '+' and a share; then nothing, or '@' and a label. token_parse()
+ * accepts exactly what is written here, and kind() in wire/scripts/lock.lua the
+ * same shares.
  */
 #include "model/token.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <uuid/uuid.h>
 
 /* 'x': a hex digit, 'n': the version, 4 or 8, 'v': a hex digit 8, 9, a or b.
@@ -28,12 +31,15 @@ bool word_valid(const char *word, size_t most)
     return len > 0 && len <= most && all_printable(word, len);
 }
 
-size_t token_layout(char *out, const char *label)
+size_t token_layout(char *out, struct share share, const char *label)
 {
     static const char blank[] = "00000000-0000-0000-0000-000000000000";
     size_t len = UUID_TEXT;
 
     memcpy(out, blank, UUID_TEXT);
+    if (share.weight > 0)
+        len += (size_t)snprintf(out + len, SHARE_MAX + 1,
+            "+%" PRIu32 "/%" PRIu32, share.weight, share.permits);
     if (label) {
         size_t more = strnlen(label, LABEL_MAX);
         out[len++] = '@';
@@ -71,23 +77,81 @@ static bool matches_shape(char c, char form)
     }
 }
 
-bool token_valid(struct slice token)
+/* Reads a number of at most PERMITS_MAX, without leading zeros, from the
+ * beginning of *rest, and removes it there. */
+static bool take_number(struct slice *rest, uint32_t *number)
 {
+    uint64_t sum = 0;
+    size_t len = 0;
+    while (len < rest->len && rest->data[len] >= '0' &&
+           rest->data[len] <= '9' && sum <= PERMITS_MAX)
+        sum = sum * 10 + (uint64_t)(rest->data[len++] - '0');
+    if (len == 0 || sum > PERMITS_MAX || (rest->data[0] == '0' && len > 1))
+        return false;
+    rest->data += len;
+    rest->len -= len;
+    *number = (uint32_t)sum;
+    return true;
+}
+
+/* Reads what follows '+'. With a limit of 1 the lock would be exclusive. */
+static bool take_share(struct slice *rest, struct share *share)
+{
+    if (!take_number(rest, &share->weight) || rest->len == 0 ||
+        rest->data[0] != '/')
+        return false;
+    rest->data++;
+    rest->len--;
+    if (!take_number(rest, &share->permits))
+        return false;
+    return share->permits == 0 ? share->weight == 1
+                               : share->permits > 1 && share->weight > 0 &&
+                                     share->weight <= share->permits;
+}
+
+/* False: it is no token. label->data is NULL if it has none. */
+static bool token_parse(
+    struct slice token, struct share *share, struct slice *label)
+{
+    *share = (struct share){0, 0};
+    *label = (struct slice){NULL, 0};
     if (token.len < UUID_TEXT || token.len > TOKEN_MAX)
         return false;
     for (size_t i = 0; i < UUID_TEXT; i++)
         if (!matches_shape(token.data[i], shape[i]))
             return false;
-    if (token.len == UUID_TEXT)
+    struct slice rest = {token.data + UUID_TEXT, token.len - UUID_TEXT};
+    if (rest.len > 0 && rest.data[0] == '+') {
+        rest.data++;
+        rest.len--;
+        if (!take_share(&rest, share))
+            return false;
+    }
+    if (rest.len == 0)
         return true;
     /* '@' alone is not a label. */
-    return token.data[UUID_TEXT] == '@' && token.len > UUID_TEXT + 1 &&
-           all_printable(token.data + UUID_TEXT + 1, token.len - UUID_TEXT - 1);
+    *label = (struct slice){rest.data + 1, rest.len - 1};
+    return rest.data[0] == '@' && label->len > 0 && label->len <= LABEL_MAX &&
+           all_printable(label->data, label->len);
+}
+
+bool token_valid(struct slice token)
+{
+    struct share share;
+    struct slice label;
+    return token_parse(token, &share, &label);
+}
+
+struct share token_share(struct slice token)
+{
+    struct share share;
+    struct slice label;
+    return token_parse(token, &share, &label) ? share : (struct share){0, 0};
 }
 
 const char *token_label(struct slice token)
 {
-    if (token.len == UUID_TEXT || !token_valid(token))
-        return NULL;
-    return token.data + UUID_TEXT + 1;
+    struct share share;
+    struct slice label;
+    return token_parse(token, &share, &label) ? label.data : NULL;
 }

@@ -49,6 +49,7 @@ struct verb {
     enum verb_kind kind;
     uint32_t ttl_ms; /* TELL: the key stays for so long; 0: it is deleted */
     bool want_left;  /* ACQUIRE: when busy, say how long the holder has left */
+    bool may_wait;   /* ACQUIRE: if the lock is busy, its caller waits for it */
     /* BEGIN, EXTEND of an acquire: the key may hold the token, by a wait in
      * line */
     bool held;
@@ -94,7 +95,9 @@ struct verb {
         const struct slice *args;      /* QUERY */
     };
     /* QUERY: the answer. BEGIN, LOOK, TELL: the record's first line, and its
-     * result, as they are now; neither, if there is no record */
+     * result, as they are now; neither, if there is no record. INSPECT: of
+     * several holders, in turn their tokens and how many ms each has left;
+     * NULL: one is enough */
     struct reply_values *values;
 };
 

@@ -133,7 +133,8 @@ static enum slot_kind kind_when_dropped(const struct request *r)
     const struct verb_traits *verb = &verb_traits[r->exchange.verb->kind];
     if (!verb->touches_no_lock)
         return SLOT_CANCELLED;
-    return verb->has_values ? SLOT_CANCELLED_QUERY : SLOT_CANCELLED_READ;
+    return strategy_stores_reply(&r->exchange) ? SLOT_CANCELLED_QUERY
+                                               : SLOT_CANCELLED_READ;
 }
 
 /* Takes r's remaining slots, from index on, away from it. If there is a cleaner

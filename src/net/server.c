@@ -473,7 +473,7 @@ static struct expected expected(const struct server *s)
         return e;
     }
     const struct request *r = slot->owner;
-    e.loose = verb_traits[r->exchange.verb->kind].has_values;
+    e.loose = strategy_stores_reply(&r->exchange);
     if (e.loose)
         e.values = r->exchange.verb->values;
     return e;

@@ -70,8 +70,9 @@ static const struct rule rules[] = {
     {FAULT_UNSUPPORTED, false, "This command is not allowed from"},
     {FAULT_UNSUPPORTED, false, "This Valkey command is not allowed from"},
     {FAULT_UNSUPPORTED, false, "Write commands not allowed after"},
-    /* The words of our own script, record.lua. */
+    /* The words of our own script, record.lua and take.lua. */
     {FAULT_UNSUPPORTED, false, "a record needs"},
+    {FAULT_UNSUPPORTED, false, "a lock with several holders needs"},
 };
 
 static bool has_code(struct slice error, const char *code)

@@ -294,22 +294,46 @@ bool command_release(struct buf *out, const struct command_form *form,
     return ok;
 }
 
+/* The keys beside that of a lock which may be waited for in line. */
+struct line_keys {
+    struct slice line, mark, gap;
+};
+
+static void line_keys_free(struct line_keys *keys)
+{
+    free((char *)keys->line.data);
+    free((char *)keys->mark.data);
+    free((char *)keys->gap.data);
+}
+
+/* Begins the call of a script of these keys, whose first arguments are the
+ * token and the TTL. False: no memory. */
+static bool line_args(struct args *a, struct line_keys *keys,
+    enum script_id script, const struct verb *verb, bool with_text)
+{
+    *a = (struct args){0};
+    *keys = (struct line_keys){{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    if (!companion_make(verb->key, COMPANION_LINE, &keys->line) ||
+        !companion_make(verb->key, COMPANION_MARK, &keys->mark) ||
+        !companion_make(verb->key, COMPANION_GAP, &keys->gap))
+        return false;
+    args_push_script(a, &scripts[script], with_text, "4");
+    args_push(a, verb->key);
+    args_push(a, keys->line);
+    args_push(a, keys->mark);
+    args_push(a, keys->gap);
+    args_push(a, verb->token);
+    args_push_ttl(a, verb);
+    return true;
+}
+
 bool command_wait(struct buf *out, const struct verb *verb, bool with_text)
 {
-    struct args a = {0};
-    struct slice line = {NULL, 0}, mark = {NULL, 0}, gap = {NULL, 0};
+    struct args a;
+    struct line_keys keys;
     struct decimal window;
-    bool ok = companion_make(verb->key, COMPANION_LINE, &line) &&
-              companion_make(verb->key, COMPANION_MARK, &mark) &&
-              companion_make(verb->key, COMPANION_GAP, &gap);
+    bool ok = line_args(&a, &keys, SCRIPT_WAIT, verb, with_text);
     if (ok) {
-        args_push_script(&a, &scripts[SCRIPT_WAIT], with_text, "4");
-        args_push(&a, verb->key);
-        args_push(&a, line);
-        args_push(&a, mark);
-        args_push(&a, gap);
-        args_push(&a, verb->token);
-        args_push_ttl(&a, verb);
         args_push(&a, verb->client);
         args_push(&a, decimal_of(&window, verb->window));
         args_push(&a, slice_of(verb->kind == VERB_JOIN ? "1" : "0"));
@@ -317,10 +341,30 @@ bool command_wait(struct buf *out, const struct verb *verb, bool with_text)
             args_push(&a, slice_of("1"));
         ok = command_append(out, a.count, a.arg);
     }
-    free((char *)line.data);
-    free((char *)mark.data);
-    free((char *)gap.data);
+    line_keys_free(&keys);
     return ok;
+}
+
+bool command_take(struct buf *out, const struct verb *verb, bool with_text)
+{
+    struct args a;
+    struct line_keys keys;
+    bool ok = line_args(&a, &keys, SCRIPT_TAKE, verb, with_text);
+    if (ok) {
+        args_push(&a, slice_of(verb->may_wait ? "1" : "0"));
+        ok = command_append(out, a.count, a.arg);
+    }
+    line_keys_free(&keys);
+    return ok;
+}
+
+bool command_list(struct buf *out, const struct verb *verb, bool with_text)
+{
+    static const struct command_form form = {.script = SCRIPT_INSPECT};
+    struct args a;
+    script_args(&a, &form, verb, with_text);
+    args_push(&a, slice_of("*"));
+    return command_append(out, a.count, a.arg);
 }
 
 bool command_takeover(

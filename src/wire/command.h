@@ -67,6 +67,12 @@ bool command_release(struct buf *out, const struct command_form *form,
     const struct verb *verb, const char *hand_over, bool with_text);
 bool command_wait(struct buf *out, const struct verb *verb, bool with_text);
 
+/* ACQUIRE of a token that shares its lock. */
+bool command_take(struct buf *out, const struct verb *verb, bool with_text);
+
+/* INSPECT of a key whose holders are to be listed. */
+bool command_list(struct buf *out, const struct verb *verb, bool with_text);
+
 /* ACQUIRE with verb.counter, or RAISE; with_text: EVAL with the script's text,
  * otherwise EVALSHA. The counter may expire keep_ms after it was last written.
  * old: the expired timestamp that ACQUIRE replaces; empty: the key must be

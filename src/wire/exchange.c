@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
+#include "model/token.h"
 #include "wire/classify.h"
 #include "wire/strategies.h"
 
@@ -111,11 +112,17 @@ static unsigned char *remembered_strategy(
                     : &dialect->preferred[x->verb->kind];
 }
 
+static struct strategies_range range_of(const struct exchange *x)
+{
+    if (token_is_shared(x->verb->token))
+        return STRATEGIES_OF_SHARED;
+    return strategies_range(x->dialect, x->verb->kind, wants_end_in_value(x));
+}
+
 static void choose_strategy(struct exchange *x)
 {
     bool with_end = wants_end_in_value(x);
-    struct strategies_range range =
-        strategies_range(x->dialect, x->verb->kind, with_end);
+    struct strategies_range range = range_of(x);
 
     x->strategy_index = *remembered_strategy(x, with_end);
     if (x->strategy_index < range.first || x->strategy_index >= range.end)
@@ -240,8 +247,7 @@ static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
  * first refusal. */
 static bool fall_back(struct exchange *x)
 {
-    struct strategies_range range =
-        strategies_range(x->dialect, x->verb->kind, wants_end_in_value(x));
+    struct strategies_range range = range_of(x);
 
     exchange_remember_refusal(x);
     exchange_cancel(x);
@@ -259,7 +265,8 @@ static bool fall_back(struct exchange *x)
                                        : slice_of(words_lost);
     /* Check before the next acquire, so that it does not get a lock that can
      * be neither extended nor released. */
-    if (strategies_are_vital(x->verb->kind) && !x->dialect->ttl_in_values)
+    if (strategies_are_vital(x->verb->kind) && !x->dialect->ttl_in_values &&
+        !token_is_shared(x->verb->token))
         x->dialect->scripts_unverified = true;
     return false;
 }
@@ -274,6 +281,7 @@ static bool acquire_checks_value(struct exchange *x)
 
     if (x->outcome.kind != OUTCOME_BUSY || x->outcome.left_ms != LEFT_FOREVER ||
         x->phase != PHASE_VERB || x->strategy->ttl_is_in_value ||
+        token_is_shared(x->verb->token) ||
         !strategies_take_over(x->verb->kind) || now < x->check_at)
         return false;
     x->check_at = deadline_after(now, CHECK_AGAIN);
@@ -320,7 +328,7 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
                    (x->strategy->fallback & 1U << o->fault) != 0;
     if (refused && fall_back(x))
         return EXCHANGE_AGAIN;
-    if (!refused)
+    if (!refused && !token_is_shared(x->verb->token))
         *remembered_strategy(x, wants_end_in_value(x)) = x->strategy_index;
     if (o->kind != OUTCOME_FAULT)
         x->dialect->worked |= 1U << x->verb->kind;

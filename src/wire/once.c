@@ -5,8 +5,6 @@
  * because no other commands could replace them; each change of a record is one
  * comparison in one script, and an error proves that nothing was changed.
  */
-#include <stdlib.h>
-
 #include "wire/record.h"
 #include "wire/strategy.h"
 
@@ -35,18 +33,6 @@ static unsigned forget_encode(struct exchange *x, struct buf *out)
     return command_forget(out, x->verb, scripted_as_text(x));
 }
 
-/* Reads the number in a leaf; false: it is not a number. */
-static bool once_number_at(
-    const struct reply_values *l, size_t i, int64_t *number)
-{
-    struct slice text = reply_values_at(l, i);
-    char *end;
-    if (!text.data)
-        return false;
-    *number = strtoll(text.data, &end, 10);
-    return end > text.data && end == text.data + text.len;
-}
-
 /* What a script answers: a code, a number and the record, if there is one. */
 struct once_answer {
     int64_t code, number;
@@ -58,7 +44,8 @@ struct once_answer {
 static bool once_read(const struct reply_values *l, struct once_answer *a)
 {
     *a = (struct once_answer){0};
-    if (!once_number_at(l, 0, &a->code) || !once_number_at(l, 1, &a->number))
+    if (!reply_values_number(l, 0, &a->code) ||
+        !reply_values_number(l, 1, &a->number))
         return false;
     if (l->count == 2)
         return true;

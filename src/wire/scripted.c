@@ -122,6 +122,38 @@ enum exchange_next scripted_released(
     return scripted_capped(x, reply);
 }
 
+unsigned scripted_inspect(struct exchange *x, struct buf *out)
+{
+    if (!x->verb->values)
+        return scripted_encode(x, out);
+    reply_values_clear(x->verb->values); /* of an earlier connection */
+    return command_list(out, x->verb, scripted_as_text(x)) ? 1 : 0;
+}
+
+static const char expected_holder[] =
+    "expected value and TTL from the inspect script";
+
+/* The reply is stored: pairs of a value and what it has left. */
+static enum exchange_next scripted_listed(
+    struct exchange *x, const struct reply *reply)
+{
+    const struct reply_values *l = x->verb->values;
+    int64_t left_ms;
+
+    if (l->starved || l->full)
+        return strategy_fail(x, FAULT_SYSTEM,
+            slice_of("out of memory: cannot store the holders"), false);
+    if (reply->kind != REPLY_ARRAY || reply->nested || l->count % 2 > 0)
+        return strategy_broken(x, expected_holder);
+    if (l->count == 0)
+        return strategy_absent(x);
+    for (size_t i = 1; i < l->count; i += 2)
+        if (!reply_values_number(l, i, &left_ms) || left_ms < -2)
+            return strategy_broken(x, expected_holder);
+    reply_values_number(l, 1, &left_ms);
+    return strategy_seen(x, reply_values_at(l, 0), strategy_left_ms(left_ms));
+}
+
 enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply)
 {
@@ -131,6 +163,8 @@ enum exchange_next scripted_inspected(
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_ERROR)
         return strategy_refused(x, reply);
+    if (strategy_stores_reply(x))
+        return scripted_listed(x, reply);
     if (reply->kind == REPLY_ARRAY && reply->count == 0)
         return strategy_absent(x);
     if (reply->kind == REPLY_ARRAY && reply->count == 2 &&
@@ -138,5 +172,5 @@ enum exchange_next scripted_inspected(
         item[1].integer >= -2)
         return strategy_seen(
             x, item[0].bytes, strategy_left_ms(item[1].integer));
-    return strategy_broken(x, "expected value and TTL from the inspect script");
+    return strategy_broken(x, expected_holder);
 }

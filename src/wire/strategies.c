@@ -6,6 +6,8 @@
  */
 #include "wire/strategies.h"
 
+#include "model/token.h"
+
 static const struct strategy set = {.name = "SET NX PX",
     .form = {.is_set = true, .token = 2, .ttl = true},
     .fallback = ON_UNSUPPORTED,
@@ -40,7 +42,8 @@ static const struct strategy cap_ttl_by_script = {.name = "scripts",
 static const struct strategy inspect_by_script = {.name = "scripts",
     .form = {.script = SCRIPT_INSPECT},
     .fallback = ON_REFUSED,
-    .encode = scripted_encode,
+    .lists = true,
+    .encode = scripted_inspect,
     .reply = scripted_inspected};
 static const struct strategy getrange = {.name = "GETRANGE",
     .fallback = ON_REFUSED,
@@ -90,6 +93,9 @@ static const struct ways {
         VALUE_IS_TOKEN,
         VALUE_OF_EITHER_FORM
     } value : 8;
+    /* For a token that shares its lock; NULL: the first one, a script that
+     * reads the kind of the lock from the token. */
+    const struct strategy *shared;
     bool takes_over; /* it replaces a value whose end is past */
     /* If all are refused, it is checked before the next acquire whether a lock
      * could be released at all. */
@@ -98,12 +104,13 @@ static const struct ways {
 #define WAYS(table, end, bare)                                                 \
     .row = (table), .count = sizeof(table) / sizeof((table)[0]),               \
     .with_end = (end), .unwatched = (bare)
-    [VERB_ACQUIRE] = {WAYS(acquire, 2, 3), .takes_over = true},
+    [VERB_ACQUIRE] = {WAYS(acquire, 2, 3), .shared = &shared_take,
+        .takes_over = true},
     [VERB_EXTEND] = {WAYS(extend, 2, 3), .value = VALUE_IS_TOKEN,
         .vital = true},
     [VERB_RELEASE] = {WAYS(release, 2, 3), .value = VALUE_OF_EITHER_FORM,
         .vital = true},
-    [VERB_INSPECT] = {WAYS(inspect, 2, 3)},
+    [VERB_INSPECT] = {WAYS(inspect, 2, 3), .shared = &shared_inspect},
     [VERB_CAP_TTL] = {WAYS(cap_ttl, 2, 2)},
     [VERB_RAISE] = {WAYS(raise_only, 1, 1)},
     [VERB_QUERY] = {WAYS(query_only, 1, 1)},
@@ -136,6 +143,8 @@ const struct strategy *strategies_for(const struct exchange *x)
 {
     enum verb_kind kind = x->verb->kind;
 
+    if (token_is_shared(x->verb->token))
+        return ways[kind].shared ? ways[kind].shared : strategies_at(kind, 0);
     if (rights_unverified(x))
         return &rights_strategy;
     if (ways[kind].takes_over && x->phase == PHASE_CHECK_VALUE)

@@ -31,6 +31,9 @@ struct strategies_range {
 };
 struct strategies_range strategies_range(
     const struct dialect *dialect, enum verb_kind kind, bool with_end);
+/* Of a token that shares its lock there is one for each verb, which
+ * strategies_for() returns. */
+#define STRATEGIES_OF_SHARED ((struct strategies_range){0, 1, 1})
 
 /* Is the acquire strategy in use one with weaker promises? */
 bool strategies_weak(const struct dialect *dialect);

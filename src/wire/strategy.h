@@ -148,6 +148,8 @@ struct strategy {
     /* The value contains the time of the server's clock at which the lock ends;
      * this cannot be moved to an earlier time. */
     bool ttl_is_in_value;
+    /* INSPECT: its reply is stored in verb.values, if that is set. */
+    bool lists;
     bool weak; /* its promises are weaker: users are warned */
     /* Compares and changes neither in one command nor under WATCH: used only
      * with dialect.ttl_in_values, which the user has to ask for. */
@@ -179,6 +181,14 @@ static inline bool strategy_undecided(const struct exchange *x)
     return x->outcome.kind == OUTCOME_NONE;
 }
 
+/* Is the reply to the current step, in any form, stored in verb.values? */
+static inline bool strategy_stores_reply(const struct exchange *x)
+{
+    const struct verb *verb = x->verb;
+    return verb_traits[verb->kind].has_values ||
+           (verb->values && x->strategy && x->strategy->lists);
+}
+
 /* ------------------------------------------- what strategies are made of */
 
 /* scripted.c: one script, by its hash or with its text. scripted_capped() is
@@ -190,6 +200,7 @@ enum exchange_next scripted_released(
     struct exchange *x, const struct reply *reply);
 enum exchange_next scripted_capped(
     struct exchange *x, const struct reply *reply);
+unsigned scripted_inspect(struct exchange *x, struct buf *out);
 enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply);
 /* How a script that gives the key up hands it over: see release.lua. */
@@ -204,6 +215,9 @@ bool scripted_as_text(const struct exchange *x);
 /* Does the reply say that the server does not have the script? Then the next
  * step sends it with its text. */
 bool scripted_wants_text(struct exchange *x, const struct reply *reply);
+
+/* shared.c: ACQUIRE and INSPECT of a token that shares its lock */
+extern const struct strategy shared_take, shared_inspect;
 
 /* native.c: SET NX PX, and reading */
 unsigned native_set(struct exchange *x, struct buf *out);

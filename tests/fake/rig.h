@@ -66,7 +66,7 @@ static inline int64_t slack_ms(void)
 
 struct script {
     size_t len;
-    char text[8192];
+    char text[16384];
 };
 
 static inline void add(struct script *s, const char *format, ...)
@@ -165,7 +165,7 @@ static inline void rig_drop(struct rig *r)
 }
 
 /* The script of what rig_ready() does. */
-#define READY SHAKE "EXPECT EVALSHA * 1 ready\nSEND *0\\r\\n\n"
+#define READY SHAKE "EXPECT EVALSHA * 1 ready *\nSEND *0\\r\\n\n"
 
 /* As rig_open(), for a script that begins with READY, and with GRANT behind it
  * if the lock is to be held: connected, and held. With a short timeout_ms a

@@ -44,7 +44,7 @@ static void any_call_on_the_client_pays(void **state)
 {
     (void)state;
     struct rig r = rig_open(SHAKE SET_T "RESET\n" NEXT SHAKE KILL_7 UNDO_T
-                                        "EXPECT EVALSHA * 1 other\n"
+                                        "EXPECT EVALSHA * 1 other *\n"
                                         "SEND :1\\r\\n:1\\r\\n*0\\r\\n\n",
         't', PARAMS);
     nxl_lock *other = lock_of_name(r.client, "other", 20000);

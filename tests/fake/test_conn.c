@@ -198,7 +198,7 @@ static void nonsense_of_an_inspection(void **state)
         struct script s = {0};
         add(&s,
             SHAKE
-            "EXPECT EVALSHA * 1 k\nSEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE
+            "EXPECT EVALSHA * 1 k *\nSEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE
                 WORKS,
             replies[i]);
         struct rig r = rig_open(s.text, 'u', PARAMS);

@@ -190,9 +190,9 @@ static void inspect_cut_is_repeated(void **state)
     (void)state;
     for (size_t i = 0; i < CUTS; i++) {
         struct script s = {0};
-        add(&s, SHAKE "EXPECT EVALSHA * 1 k\n");
+        add(&s, SHAKE "EXPECT EVALSHA * 1 k *\n");
         add_cut(&s, &cuts[i], "*2\\r\\n$1\\r\\nw");
-        add(&s, NEXT SHAKE "EXPECT EVALSHA * 1 k\n"
+        add(&s, NEXT SHAKE "EXPECT EVALSHA * 1 k *\n"
                            "SEND *2\\r\\n$1\\r\\nv\\r\\n:700\\r\\n\n" WORKS);
         struct rig r = open_cut(&s, &cuts[i]);
         nxl_holder holder = NXL_HOLDER_INIT;

@@ -55,7 +55,7 @@ static const struct step steps[] = {
         NXL_OK},
     {"adopt", adopt, "EXPECT EVALSHA * 1 k\n", ADOPTED, false, false,
         NXL_E_UNREACHABLE, NXL_OK},
-    {"inspect", inspect, "EXPECT EVALSHA * 1 k\n", SEEN, true, true,
+    {"inspect", inspect, "EXPECT EVALSHA * 1 k *\n", SEEN, true, true,
         NXL_E_UNREACHABLE, NXL_OK},
     {"break", breaking, "EXPECT EVALSHA * 1 k v\n", ONE, false, false,
         NXL_UNKNOWN, NXL_OK},

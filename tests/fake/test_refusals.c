@@ -294,7 +294,8 @@ static void a_refused_inspection(void **state)
     for (size_t i = 0; i < REFUSALS; i++) {
         const struct refusal *refusal = &refusals[i];
         struct script s = {0};
-        add(&s, SHAKE "EXPECT EVALSHA * 1 k\nSEND -%s\\r\\n\n", refusal->error);
+        add(&s, SHAKE "EXPECT EVALSHA * 1 k *\nSEND -%s\\r\\n\n",
+            refusal->error);
         add_ways(&s, 'i', refusal);
         add(&s, "%s" WORKS,
             goes_elsewhere(refusal) ? "EXPECT-CLOSE\n" NEXT SHAKE : "");

@@ -62,7 +62,7 @@ static void of_begin(void **state)
         {"begin", "r and r.open and mode ~= 'retry'", "r and r.open"},
         {"begin", "r.open and mode ~= 'retry'", "mode ~= 'retry'"},
         {"begin", "elseif looks then", "elseif false then"},
-        {"begin", "s == false and kind(token)", "kind(token)"},
+        {"begin", "if s == false then", "if s ~= nil then"},
         {"begin", "if left == -2 then", "if left ~= -2 then"},
         {"begin", "not looks and holds(s, key, token)", "holds(s, key, token)"},
         {"begin", "not looks and holds(s, key, token)", "false"},

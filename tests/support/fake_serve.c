@@ -179,17 +179,18 @@ static void serve_script(
         return;
     }
     struct pair *key = key_find(f, c->arg[3]);
-    if (mentions(script->value, "pexpire")) {
-        if (c->count == 6)
-            run_extend(key, c->arg[4], resp_number(c, 5), out);
-        else
-            bytes_addf(out, "-ERR extend takes a token and a ttl\r\n");
-    } else if (mentions(script->value, "'del'") ||
-               mentions(script->value, "\"del\"")) {
+    /* The release script has PEXPIRE too. */
+    if (mentions(script->value, "'del'") ||
+        mentions(script->value, "\"del\"")) {
         bool mine = c->count >= 5 && key_is(key, c->arg[4]);
         if (mine)
             bytes_free(&key->value);
         bytes_addf(out, ":%d\r\n", mine);
+    } else if (mentions(script->value, "pexpire")) {
+        if (c->count == 6)
+            run_extend(key, c->arg[4], resp_number(c, 5), out);
+        else
+            bytes_addf(out, "-ERR extend takes a token and a ttl\r\n");
     } else {
         run_inspect(key, out);
     }

@@ -96,7 +96,7 @@ static inline void kill_answered(const struct reply *reply, uint64_t now)
 /* What is to go out, as text (zero bytes do not occur). */
 static inline const char *said(void)
 {
-    static char text[8192];
+    static char text[16384];
     assert_true(buf_len(&conn.out) < sizeof(text));
     if (buf_len(&conn.out) > 0)
         memcpy(text, buf_head(&conn.out), buf_len(&conn.out));

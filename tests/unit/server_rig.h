@@ -30,7 +30,7 @@ struct rig {
     uint64_t now;
     char dir[LOCAL_PATH], path[LOCAL_PATH];
     int listener, peer;
-    char said[1 << 16]; /* by the last rig_said() */
+    char said[1 << 17]; /* by the last rig_said() */
     struct verb verb[RIG_REQUESTS];
     struct request request[RIG_REQUESTS];
     struct completion last;

@@ -112,7 +112,7 @@ static void test_eval_forms(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        char expected[8192];
+        char expected[16384];
         struct verb verb = verb_of(forms[i].kind, "tok-1");
         struct slice body = scripts[forms[i].script].body;
         assert_true(command_verb_eval(&out, form_of(verb.kind), &verb));

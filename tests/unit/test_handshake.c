@@ -37,7 +37,7 @@ static void append_loads(struct buf *expected)
 {
     for (int i = 0; i < SCRIPTS_LOADED; i++) {
         struct slice body = scripts[scripts_loaded[i]].body;
-        char text[8192];
+        char text[16384];
         int len = snprintf(text, sizeof(text),
             "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n", body.len,
             body.data);

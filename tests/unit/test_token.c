@@ -6,6 +6,8 @@
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
 
+static const struct share alone;
+
 static void test_label(void **state)
 {
     char longest[LABEL_MAX + 2];
@@ -35,13 +37,13 @@ static void test_stamp(void **state)
     (void)state;
     for (unsigned i = 0; i < 16; i++)
         random[i] = (unsigned char)(i << 4 | i);
-    assert_int_equal(token_layout(token, NULL), UUID_TEXT);
+    assert_int_equal(token_layout(token, alone, NULL), UUID_TEXT);
     assert_int_equal(strlen(token), UUID_TEXT);
     assert_false(token_valid(slice_of(token)));
     token_write(token, random, false);
     assert_string_equal(token, "00112233-4455-4677-8899-aabbccddeeff");
 
-    assert_int_equal(token_layout(token, "job:7"), UUID_TEXT + 6);
+    assert_int_equal(token_layout(token, alone, "job:7"), UUID_TEXT + 6);
     memset(random, 0xff, sizeof(random));
     token_write(token, random, false);
     assert_string_equal(token, "ffffffff-ffff-4fff-bfff-ffffffffffff@job:7");
@@ -63,7 +65,9 @@ static void test_longest(void **state)
     memset(label, 'l', LABEL_MAX);
     label[LABEL_MAX] = '\0';
     token[TOKEN_MAX + 1] = 'e';
-    assert_int_equal(token_layout(token, label), TOKEN_MAX);
+    assert_int_equal(
+        token_layout(token, (struct share){PERMITS_MAX, PERMITS_MAX}, label),
+        TOKEN_MAX);
     token_write(token, (const unsigned char *)"0123456789abcdef", false);
     assert_int_equal(strlen(token), TOKEN_MAX);
     assert_int_equal(token[TOKEN_MAX + 1], 'e');
@@ -87,6 +91,28 @@ static void test_valid(void **state)
         "01234567-89ab-4def-c123-456789abcdef",
         "0123456789ab--4def-8123-456789abcdef",
         "g1234567-89ab-4def-8123-456789abcdef",
+        UUID "+",
+        UUID "+@a",
+        UUID "+1",
+        UUID "+1/",
+        UUID "+/4",
+        UUID "+1/4@",
+        UUID "+1/4 ",
+        UUID "+1/4+1/4",
+        UUID "+1/4/4",
+        UUID "+-1/4",
+        UUID "+0/4",
+        UUID "+0/0",
+        UUID "+01/4",
+        UUID "+1/04",
+        UUID "+1/00",
+        UUID "+2/0",
+        UUID "+1/1",
+        UUID "+5/4",
+        UUID "+1/2147483648",
+        UUID "+2147483648/2147483648",
+        UUID "+1/99999999999999999999999999",
+        UUID "@a+1/4\n",
     };
 
     (void)state;
@@ -101,10 +127,47 @@ static void test_valid(void **state)
     assert_false(token_valid((struct slice){UUID "@a\0b", UUID_TEXT + 4}));
 
     char longer[TOKEN_MAX + 2];
+    size_t longest = UUID_TEXT + 1 + LABEL_MAX;
     memset(longer, 'l', sizeof(longer));
     memcpy(longer, UUID "@", UUID_TEXT + 1);
-    assert_true(token_valid((struct slice){longer, TOKEN_MAX}));
+    assert_true(token_valid((struct slice){longer, longest}));
+    assert_false(token_valid((struct slice){longer, longest + 1}));
     assert_false(token_valid((struct slice){longer, TOKEN_MAX + 1}));
+}
+
+static void test_share(void **state)
+{
+    static const struct {
+        struct share share;
+        const char *label, *token;
+    } rows[] = {
+        {{0, 0}, NULL, UUID},
+        {{0, 0}, "+1/4", UUID "@+1/4"},
+        {{1, 0}, NULL, UUID "+1/0"},
+        {{1, 0}, "job", UUID "+1/0@job"},
+        {{1, 4}, NULL, UUID "+1/4"},
+        {{4, 4}, "a@b", UUID "+4/4@a@b"},
+        {{10, 2147483647}, NULL, UUID "+10/2147483647"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct slice token = slice_of(rows[i].token);
+        char blank[TOKEN_MAX + 1];
+        struct share read = token_share(token);
+        const char *label = token_label(token);
+
+        assert_true(token_valid(token));
+        assert_int_equal(read.weight, rows[i].share.weight);
+        assert_int_equal(read.permits, rows[i].share.permits);
+        assert_int_equal(token_is_shared(token), read.weight > 0);
+        assert_int_equal(!label, !rows[i].label);
+        if (label)
+            assert_string_equal(label, rows[i].label);
+        assert_int_equal(token_layout(blank, read, label), token.len);
+        assert_string_equal(blank + UUID_TEXT, rows[i].token + UUID_TEXT);
+    }
+    assert_int_equal(token_share(slice_of(UUID "+1/1")).weight, 0);
 }
 
 static void test_label_of(void **state)
@@ -121,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_stamp),
         cmocka_unit_test(test_longest),
         cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_share),
         cmocka_unit_test(test_label_of),
     };
     return cmocka_run_group_tests_name("token", tests, NULL, NULL);

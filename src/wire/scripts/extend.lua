@@ -2,9 +2,23 @@
 -- KEYS key  ARGV token, ttl  ->  left ms, -1, or -2
 --
 -- Never shortens a lease: a key that somebody made permanent (-1) stays so.
--- include lock.lua
-local s, left, wrong = look(KEYS[1])
-if wrong then
-    return wrong
+--
+-- look() and held() for an exclusive lock, written out: it must not pay for the
+-- functions of the other kinds.
+local key, token, lease = KEYS[1], ARGV[1], ARGV[2]
+local left = redis.call('PTTL', key)
+local s = left ~= -2 and redis.pcall('GETRANGE', key, '0', '511')
+if s == token then
+    if left < 0 then
+        return left
+    elseif left > lease + 0 then
+        lease = string.format('%.0f', left)
+    end
+    return redis.call('PEXPIRE', key, lease) == 1 and lease + 0 or -2
+elseif not s or not s.err then
+    return -2
 end
-return held(s, KEYS[1], ARGV[1], ARGV[2], left) or -2
+-- include lock.lua
+local wrong
+s, wrong = content(key, s)
+return wrong or held(s, key, token, lease, left) or -2

@@ -23,7 +23,7 @@ local function hand_over(s, key, mark, how, stands)
         return 4, false
     end
     local line, gap_key, now = beside .. 'l', beside .. 'g', tick_of(time)
-    local gap = string.match(how, '^%?(%d+)$')
+    local gap = not (s and s.used) and string.match(how, '^%?(%d+)$')
     if stands then
         -- A lock that is handed over again and again is left free for 100 ms in
         -- 7.5 s. In a gap no lock is handed over; so if this looks like one,
@@ -67,7 +67,7 @@ local function give_back(s, key, token, mark, how, gone)
     if redis.replicate_commands then
         redis.replicate_commands()
     end
-    local reply, left
+    local reply, left, pause
     -- With '+' the key stands until the line has been looked at, and then the
     -- next token replaces this one; the mark is left to whoever empties the
     -- line. Not before 3.2, see above.
@@ -79,7 +79,8 @@ local function give_back(s, key, token, mark, how, gone)
         end
     end
     if not gone then
-        gone, s = drop(s, key, token, mark)
+        gone, s, pause = drop(s, key, token, mark)
+        how = pause and '?100' or how
     end
     if not tonumber(gone) then
         return drop(s, key, token) * 4

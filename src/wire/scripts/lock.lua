@@ -1,20 +1,97 @@
 -- SPDX-License-Identifier: MIT
 -- The kinds of locks: what the key of a lock holds, whether a token may be
 -- granted the lock beside that, and how it is granted, extended and taken away.
--- There is one kind, the exclusive lock, whose key is a string, the token. Its
--- most frequent steps are written out in acquire.lua, fence.lua, takeover.lua
--- and release.lua, where a call of a function would be too expensive.
+--
+-- The key of an exclusive lock is a string, the token. Its most frequent steps
+-- are written out in acquire.lua, fence.lua, takeover.lua and release.lua,
+-- where a call of a function would be too expensive.
+--
+-- Of a lock with several holders it is a sorted set. A member is the token of a
+-- holder, and its score the end of its lease by the server's clock, in ms. The
+-- last member is the head. It is 'nxl=WEIGHT/PERMITS' if all holders ask for
+-- that, so that they need only be counted, and else 'nxl=*'; its score is FAR,
+-- plus the time when the first of them was granted the lock. A sorted set
+-- without a head is no lock. The key expires with the last lease. A token that
+-- takes so many permits holds the lock beside others while all of them take no
+-- more than any of them allows.
 --
 -- Invariant: the kind of a lock is read from the token, here; no caller chooses
 -- it. Only this file knows what a state is, except that it is false if the key
--- is free, and a string if an exclusive lock is held. nil is the state in which
--- no token may be granted the lock.
+-- is free, a string if an exclusive lock is held, and has s.used, the permits
+-- that are held, if others may be granted the lock beside its holders. nil is
+-- the state in which no token may be granted the lock. A lease that is over
+-- counts as gone, even if its member is still there.
+local FAR = 17592186044416
 
 -- The kind that a token asks for; nil: it is one of a later version. A token is
--- a UUID of 36 bytes, and may have '@' and a label behind it.
+-- a UUID of 36 bytes, and may have '+WEIGHT/PERMITS' behind it, and then '@'
+-- and a label. 'shared' comes with the weight, the permits, of which 0 is no
+-- limit, and the head of their kind.
 local function kind(token)
     local mark = string.byte(token, 37)
-    return (not mark or mark == 64) and 'exclusive' or nil
+    if not mark or mark == 64 then
+        return 'exclusive'
+    end
+    local weight, permits, more =
+        string.match(token, '^%+([1-9]%d*)/(%d+)(.?)', 37)
+    if not weight or (more ~= '' and more ~= '@') then
+        return nil
+    end
+    local k, l = weight + 0, permits + 0
+    if permits == '0' and k == 1 then
+        return 'shared', k, math.huge, 'nxl=1/0'
+    elseif string.byte(permits) ~= 48 and l > 1 and k <= l and
+        l <= 2147483647 then
+        return 'shared', k, l, 'nxl=' .. weight .. '/' .. permits
+    end
+end
+-- The state of a key that is neither free nor a string, and has left ms; or nil
+-- and an error, which is wrong if the key is no lock. The leases are counted by
+-- the clock by which the key expires: that of a server to which the key was
+-- moved may differ from the one that wrote them.
+local function several(key, left, wrong)
+    local last = redis.pcall('ZRANGE', key, '-2', '-1', 'WITHSCORES')
+    if last.err and not string.find(last.err, 'wrong kind') then
+        return nil, last
+    end
+    local head = last[#last - 1]
+    if last.err or not head or string.sub(head, 1, 4) ~= 'nxl=' or
+        last[#last] + 0 < FAR then
+        return nil, wrong
+    elseif #last < 4 then
+        return false
+    end
+    if redis.replicate_commands then
+        redis.replicate_commands()
+    end
+    local time = redis.call('TIME')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    local s = {
+        head = head, since = last[4] - FAR, ends = last[2] + 0, used = 0,
+        most = math.huge
+    }
+    if left >= 0 and math.abs(s.ends - now - left) > 50 then
+        now = s.ends - left
+    end
+    s.now = now
+    local k, l = string.match(head, '^nxl=(%d+)/(%d+)$')
+    if k then
+        s.used = k * redis.call('ZCOUNT', key, '(' .. now, '(' .. FAR)
+        s.most = l == '0' and math.huge or l + 0
+    else
+        local all = redis.call('ZRANGE', key, '0', '-2', 'WITHSCORES')
+        for i = 1, #all, 2 do
+            if all[i + 1] + 0 > now then
+                local _, weight, permits = kind(all[i])
+                s.used = s.used + (weight or 1)
+                s.most = math.min(s.most, permits or 1)
+            end
+        end
+    end
+    -- In the last 0.1 s of each 30.1 s nobody joins the holders. Else, one
+    -- after the other, they could keep programs that poll away for ever.
+    s.pause = (now - s.since) % 30100 >= 30000
+    return s.used > 0 and s
 end
 -- The state of a key that is not free. Or nil and an error: the key holds
 -- something that is no lock. More bytes are read than a token can have, so that
@@ -27,7 +104,7 @@ local function content(key, seen)
     if not seen.err then
         return seen
     elseif string.find(seen.err, 'wrong kind') then
-        return nil, seen
+        return several(key, redis.call('PTTL', key), seen)
     end
     -- Raises the error.
     return redis.call('GETRANGE', key, '0', '511')
@@ -43,7 +120,11 @@ local function look(key)
     end
     local seen = redis.pcall('GETRANGE', key, '0', '511')
     if seen.err then
-        return nil, left, seen
+        if not string.find(seen.err, 'wrong kind') then
+            return nil, left, seen
+        end
+        local s, wrong = several(key, left, seen)
+        return s, left, wrong
     elseif seen == '' and redis.call('EXISTS', key) == 0 then
         return false, -2
     end
@@ -51,21 +132,87 @@ local function look(key)
 end
 -- May the token be granted the lock?
 local function fits(s, token)
-    return s == false and kind(token)
+    if s == false then
+        return kind(token)
+    elseif not s or not s.used or s.pause then
+        return nil
+    end
+    local _, k, l = kind(token)
+    return k and s.used + k <= math.min(s.most, l)
 end
 -- Grants the lock to a token that fits, and returns the new state; or nil and
 -- an error. If the state is false, whatever the key still holds is replaced, as
 -- in give_back().
 local function put(s, key, token, lease)
-    local done = redis.pcall('SET', key, token, 'PX', lease)
-    if done.err then
+    local done
+    if string.byte(token, 37) ~= 43 then
+        done = redis.pcall('SET', key, token, 'PX', lease)
+        if done.err then
+            return nil, done
+        end
+        return token
+    end
+    -- It becomes a holder beside the others, or the first one.
+    local _, k, l, head = kind(token)
+    local old = s and s.head ~= head and s.head ~= 'nxl=*' and s.head
+    if not s then
+        local time = redis.pcall('TIME')
+        if time.err then
+            return nil, time
+        end
+        local now = time[1] * 1000 + math.floor(time[2] / 1000)
+        s = {
+            head = head, now = now, since = now, ends = 0, used = 0,
+            most = math.huge
+        }
+        done = redis.pcall('DEL', key)
+    else
+        -- Who may not remove members must not add any.
+        done = redis.pcall('ZREMRANGEBYSCORE', key, '-inf', s.now)
+        if old and tonumber(done) then
+            done = redis.pcall('ZREM', key, token)
+        end
+    end
+    if s.head ~= head then
+        head = 'nxl=*'
+    end
+    local ends = math.max(s.ends, s.now + lease)
+    -- Before there is a member: a key that cannot expire must not be made.
+    local lasts = tonumber(done) and
+        redis.pcall('PEXPIRE', key, ends - s.now) or done
+    if not tonumber(lasts) then
+        return nil, lasts
+    end
+    done = redis.pcall('ZADD', key, FAR + s.since, head, s.now + lease, token)
+    if not tonumber(done) then
+        redis.pcall('PEXPIRE', key, math.max(s.ends - s.now, 1))
         return nil, done
     end
-    return token
+    if old then
+        redis.pcall('ZREM', key, old)
+    end
+    if lasts == 0 then
+        redis.pcall('PEXPIRE', key, ends - s.now)
+    end
+    s.head, s.ends = head, ends
+    s.used, s.most = s.used + k, math.min(s.most, l)
+    return s
 end
--- Does the token hold the lock?
+-- Does the token hold the lock? Of one of several holders it returns when its
+-- lease ends.
 local function holds(s, key, token)
-    return s == token
+    if not s or not s.used then
+        return s == token
+    end
+    local ends = tonumber(redis.call('ZSCORE', key, token))
+    return ends and ends > s.now and ends
+end
+-- The key ends with the last lease. Returns whether there is one.
+local function ends_with_last(s, key)
+    local last = redis.call('ZRANGE', key, '-2', '-1', 'WITHSCORES')
+    s.ends = last[4] and last[2] + 0 or 0
+    return s.ends > s.now and
+        redis.call('PEXPIRE', key, s.ends - s.now) == 1
 end
 -- The token holds the lock: its lease becomes at least so long, and is never
 -- shortened; one that never ends (-1) stays so. Returns how many ms it has
@@ -73,7 +220,15 @@ end
 -- changes nothing, because a WAIT that follows says nothing without a write.
 local function held(s, key, token, lease, left)
     if s ~= token then
-        return nil
+        local ends = s and s.used and tonumber(redis.call('ZSCORE', key, token))
+        if not ends or ends <= s.now then
+            return nil
+        end
+        ends = math.max(ends, s.now + lease)
+        s.ends = math.max(s.ends, ends)
+        redis.call('PEXPIRE', key, s.ends - s.now)
+        redis.call('ZADD', key, ends, token)
+        return ends - s.now
     elseif left < 0 then
         return left
     elseif left > lease + 0 then
@@ -84,14 +239,27 @@ end
 -- The lease of a token that holds the lock ends in so many ms, even if that is
 -- earlier than before. Returns 1, or 0: it has ended.
 local function set_lease(s, key, token, ms)
-    return redis.call('PEXPIRE', key, ms)
+    if s == token then
+        return redis.call('PEXPIRE', key, ms)
+    end
+    redis.call('ZADD', key, s.now + ms, token)
+    return ends_with_last(s, key) and 1 or 0
 end
 -- Takes the lock from a token that holds it. With a mark it deletes that too,
--- and raises no error. Returns the number of keys that it deleted, or an error;
--- and the new state.
+-- and raises no error once the token is gone. Returns 1, plus 1 if it deleted
+-- the mark, or an error; the new state; and whether the lock is to be left to
+-- programs outside the line now.
 local function drop(s, key, token, mark)
+    local several_hold = s and s.used
+    if several_hold then
+        redis.call('ZREM', key, token)
+        if ends_with_last(s, key) then
+            local waits = mark and tonumber(redis.pcall('DEL', mark)) == 1
+            return waits and 2 or 1, waits and content(key)
+        end
+    end
     if mark then
-        return redis.pcall('DEL', key, mark), false
+        return redis.pcall('DEL', key, mark), false, several_hold and s.pause
     end
     return redis.call('DEL', key), false
 end

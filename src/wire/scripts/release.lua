@@ -52,6 +52,13 @@ elseif not string.find(how, ' ') then
 end
 local line = string.sub(mark, 1, -2) .. 'l'
 local left = redis.call('ZREM', line, how)
+if left == 1 and s and s.used then
+    -- Those behind it may fit.
+    local time = redis.pcall('TIME')
+    if not time.err then
+        serve(s, key, line, tick_of(time), nil)
+    end
+end
 if left == 1 and redis.pcall('EXISTS', line) == 0 then
     redis.pcall('DEL', mark)
 end

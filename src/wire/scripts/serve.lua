@@ -4,13 +4,16 @@
 -- Grants the lock to the waiters at the front of the line that fit, and tells
 -- them. It removes the dead, and skips those that cannot be told now: they keep
 -- their place. It stops at the first waiter that does not fit, or that this
--- version does not understand, so nobody passes it. me: the member that asks,
--- which is alive, and need not be told.
+-- version does not understand, so nobody passes it; and after MOST, because a
+-- script keeps all others waiting: then the next one is told to ask, and goes
+-- on from there. me: the member that asks, which is alive, and need not be
+-- told.
 --
 -- Returns how many were granted the lock; whether that was one of them; the
 -- member at which it stopped, if any; an error; and, at the end of the line,
 -- whether some keep their place. Nothing in here raises an error. A token
 -- leaves the line before it gets the lock: it is granted once.
+local MOST = 128
 local function serve(s, key, line, now, me)
     -- The bounds are strings at first, as in content().
     local granted, mine, from, to, size = 0, false, '0', '0', 1
@@ -29,6 +32,9 @@ local function serve(s, key, line, now, me)
             if channel and listeners(channel) == 0 then
                 from = from + 1
             elseif alive and not (known and fits(s, token)) then
+                return granted, mine, member
+            elseif granted == MOST then
+                tell(channel or '-', '!' .. token)
                 return granted, mine, member
             else
                 done = redis.pcall('ZREM', line, member)

@@ -116,9 +116,13 @@ if not others then
         end
         return {1}
     elseif granted > 0 then
-        left = redis.pcall('PTTL', key)
+        s, left = look(key)
     end
     others = stop == me and 0 or math.max(ahead, 1)
 end
 local heard = ARGV[6] == '1' and listeners(channel_of(ARGV[3], key)) or nil
-return {0, left, others, heard}
+if not s or not s.used then
+    return {0, left, others, heard}
+end
+-- include wait_of.lua
+return {0, wait_of(s, key, token, left), others, heard}

@@ -1,0 +1,49 @@
+-- SPDX-License-Identifier: MIT
+-- KEYS key, line, mark, gap  ARGV token, lease, 1 if the caller may wait  ->
+-- {1} granted, {0, left ms}
+--
+-- Acquires the lock beside other holders, if it fits and nobody waits in line:
+-- then the front of the line is served first. Somebody in line who cannot be
+-- told does not count. In a gap the lock is left to programs that know nothing
+-- of the line; and callers who may wait make room for one, see several(). A
+-- token that holds the lock already has a new lease.
+-- include serve.lua
+-- include wait_of.lua
+if not redis.replicate_commands then
+    return {err = 'ERR a lock with several holders needs Redis 3.2 or later,' ..
+        ' or Valkey'}
+end
+redis.replicate_commands()
+local key, line, mark, token = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local s, left, wrong = look(key)
+if wrong then
+    return wrong
+elseif held(s, key, token, ARGV[2], left) then
+    return {1}
+end
+if redis.call('EXISTS', mark, KEYS[4]) > 0 then
+    local gap = s == false and redis.call('PTTL', KEYS[4]) - GAP_EVERY or 0
+    if gap > 0 and gap <= GAP_MAX then
+        return {0, gap}
+    end
+    if redis.call('EXISTS', mark) == 1 then
+        local granted, _, stop, failure =
+            serve(s, key, line, tick_of(redis.call('TIME')), nil)
+        if failure then
+            return failure
+        elseif granted > 0 then
+            s, left = look(key)
+        end
+        if stop then
+            return {0, wait_of(s, key, token, left)}
+        end
+    end
+end
+if ARGV[3] ~= '1' and s and s.used then
+    s.pause = false
+end
+if not fits(s, token) then
+    return {0, wait_of(s, key, token, left)}
+end
+s, wrong = put(s, key, token, ARGV[2])
+return wrong or {1}
