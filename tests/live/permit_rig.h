@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenes of the scripts of a lock that several hold, written as steps:
+ *
+ *     "take a+1/2 yes; join x no; release a+1/2 yes; told x"
+ *
+ * A letter is one token, with '+' and a share one that shares the lock "k". The
+ * verbs, then what they end with:
+ *
+ *     take, try           an acquire whose caller waits if it is busy, or not
+ *     set                 an acquire of an exclusive lock
+ *     join, stay, leave   in line
+ *     release, extend, keep, see    keep: CAP_TTL, see: INSPECT of that token
+ *
+ * A number behind the token is the TTL; LEASE_MS without. yes: granted, or it
+ * holds the lock; no: not; wrong: the key is no lock. Others:
+ *
+ *     told a   the next message says that a has the lock; told ?a, !a
+ *     quiet    there was no message
+ *     hold N   so many hold it       line N    so many wait
+ *     pttl N   the key expires by then
+ *     sleep N  ms                    empty     no key is left
+ *     cmd ...  a command, with _ for an empty argument
+ *
+ * After each step the key is checked: see permit_check().
+ */
+#ifndef NXLOCK_TESTS_LIVE_PERMIT_RIG_H
+#define NXLOCK_TESTS_LIVE_PERMIT_RIG_H
+
+#include "live/line_rig.h"
+#include "model/token.h"
+
+#define PERMIT_FAR INT64_C(17592186044416)
+
+/* "a+1/2" -> the token of a. */
+static inline const char *permit_token(const char *name)
+{
+    static char texts[4][TOKEN_MAX + 1];
+    static unsigned next;
+    char *text = texts[next++ % 4];
+    snprintf(text, sizeof(texts[0]), "%02x000000-0000-4000-8000-000000000000%s",
+        (unsigned char)name[0], name + 1);
+    return text;
+}
+
+struct permit_state {
+    bool exclusive, shared;
+    unsigned holders;   /* whose lease is not over */
+    int64_t used, most; /* INT64_MAX: no limit */
+};
+
+static inline int64_t permit_now_ms(void)
+{
+    redisReply *t = redis_command(&server, "TIME", NULL);
+    int64_t now = strtoll(t->element[0]->str, NULL, 10) * 1000 +
+                  strtoll(t->element[1]->str, NULL, 10) / 1000;
+    freeReplyObject(t);
+    return now;
+}
+
+static inline void permit_add_holder(
+    struct permit_state *s, const char *token, const char *head)
+{
+    struct share share = token_share(slice_of(token));
+    char own[64];
+    snprintf(own, sizeof(own), "nxl=%u/%u", share.weight, share.permits);
+    if (strcmp(head, own) != 0 && strcmp(head, "nxl=*") != 0)
+        fail_msg("the head is %s, but %s is a holder", head, token);
+    s->holders++;
+    s->used += share.weight ? share.weight : 1;
+    int64_t allows = share.permits ? share.permits : INT64_MAX;
+    allows = share.weight ? allows : 1;
+    s->most = allows < s->most ? allows : s->most;
+}
+
+/* What the key holds. Of several holders: there is one head, which knows of
+ * them all; no more permits are held than any of them allows; and the key
+ * expires with the last of them. shifted: how far their clock is ahead of the
+ * server's. */
+static inline struct permit_state permit_check_shifted(int64_t shifted)
+{
+    struct permit_state s = {.most = INT64_MAX};
+    redisReply *type = redis_command(&server, "TYPE", "k", NULL);
+    bool is_set = strcmp(type->str, "zset") == 0;
+    s.exclusive = strcmp(type->str, "string") == 0;
+    freeReplyObject(type);
+    if (!is_set)
+        return s;
+    redisReply *all =
+        redis_command(&server, "ZRANGE", "k", "0", "-1", "WITHSCORES", NULL);
+    int64_t now = permit_now_ms() + shifted, ends = 0;
+    long long left = redis_pttl(&server, "k");
+    size_t count = all->elements / 2;
+    const char *head = count > 0 ? all->element[2 * count - 2]->str : "";
+    if (strncmp(head, "nxl=", 4) != 0 ||
+        strtoll(all->element[2 * count - 1]->str, NULL, 10) < PERMIT_FAR) {
+        freeReplyObject(all);
+        return s; /* of another program */
+    }
+    s.shared = true;
+    for (size_t i = 0; i + 1 < count; i++) {
+        const char *token = all->element[2 * i]->str;
+        int64_t until = strtoll(all->element[2 * i + 1]->str, NULL, 10);
+        assert_false(strncmp(token, "nxl=", 4) == 0);
+        ends = until;
+        if (until > now)
+            permit_add_holder(&s, token, head);
+    }
+    if (s.used > s.most)
+        fail_msg("%lld permits are held, of %lld", (long long)s.used,
+            (long long)s.most);
+    if (left > 0 && llabs(ends - now - left) > 50)
+        fail_msg("the key has %lld ms left, its last lease %lld", left,
+            (long long)(ends - now));
+    freeReplyObject(all);
+    return s;
+}
+
+static inline struct permit_state permit_check(void)
+{
+    return permit_check_shifted(0);
+}
+
+static inline struct outcome permit_verb(
+    const char *word, const char *name, uint32_t ttl_ms)
+{
+    static const struct {
+        const char *word;
+        enum verb_kind kind;
+        bool in_line, may_wait;
+    } verbs[] = {
+        {"take", VERB_ACQUIRE, false, true},
+        {"try", VERB_ACQUIRE, false, false},
+        {"set", VERB_ACQUIRE, false, true},
+        {"join", VERB_JOIN, true, false},
+        {"stay", VERB_STAY, true, false},
+        {"leave", VERB_RELEASE, true, false},
+        {"release", VERB_RELEASE, false, false},
+        {"extend", VERB_EXTEND, false, false},
+        {"keep", VERB_CAP_TTL, false, false},
+        {"see", VERB_INSPECT, false, false},
+    };
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        if (strcmp(verbs[i].word, word) != 0)
+            continue;
+        struct verb verb = {.kind = verbs[i].kind,
+            .key = slice_of("k"),
+            .token = slice_of(permit_token(name)),
+            .client = slice_of(verbs[i].in_line ? CLIENT : ""),
+            .window = WINDOW,
+            .may_wait = verbs[i].may_wait,
+            .ttl_ms = ttl_ms};
+        return line_send(&peer, &verb);
+    }
+    fail_msg("no verb: %s", word);
+    return (struct outcome){0};
+}
+
+static inline const char *permit_result(const struct outcome *o)
+{
+    switch (o->kind) {
+    case OUTCOME_GRANTED:
+    case OUTCOME_MINE:
+        return "yes";
+    case OUTCOME_BUSY:
+    case OUTCOME_NOT_MINE:
+        return "no";
+    case OUTCOME_FAULT:
+        return o->fault == FAULT_WRONG_TYPE ? "wrong" : "fault";
+    default:
+        return "?";
+    }
+}
+
+/* False: the message is another one. */
+static inline bool permit_told(const char *name)
+{
+    char expected[TOKEN_MAX + 2];
+    redisReply *r = NULL;
+    bool marked = *name == '?' || *name == '!';
+    snprintf(expected, sizeof(expected), "%.*s%s", marked, name,
+        strcmp(name, "end") == 0 ? name : permit_token(name + marked));
+    assert_int_equal(redisGetReply(ears, (void **)&r), REDIS_OK);
+    assert_int_equal(r->elements, 3);
+    bool same = strcmp(r->element[2]->str, expected) == 0;
+    if (!same)
+        print_message("told %s, not %s\n", r->element[2]->str, expected);
+    freeReplyObject(r);
+    return same;
+}
+
+static inline void permit_command(char *line)
+{
+    const char *argv[16];
+    int argc = 0;
+    char *save;
+    for (char *w = strtok_r(line, " ", &save); w && argc < 16;
+         w = strtok_r(NULL, " ", &save))
+        argv[argc++] = strcmp(w, "_") == 0 ? "" : w;
+    redisReply *r = redisCommandArgv(server.context, argc, argv, NULL);
+    assert_true(r && r->type != REDIS_REPLY_ERROR);
+    freeReplyObject(r);
+}
+
+/* False: the step did not end so; *got says how. */
+static inline bool permit_number(
+    const char *word, long long number, char *got, size_t size)
+{
+    long long is = -1;
+    if (strcmp(word, "hold") == 0)
+        is = permit_check().holders;
+    else if (strcmp(word, "line") == 0)
+        is = in_line();
+    else if (strcmp(word, "pttl") == 0)
+        is = redis_pttl(&server, "k");
+    else
+        fail_msg("no step: %s", word);
+    snprintf(got, size, "%lld", is);
+    return strcmp(word, "pttl") == 0
+               ? is > 0 && is <= number && is > number - 1000
+               : is == number;
+}
+
+static inline bool permit_step(char *step, char *got, size_t size)
+{
+    char word[16] = "", name[64] = "", result[16] = "";
+    unsigned ttl = LEASE_MS;
+    sscanf(step, "%15s %63s", word, name);
+    if (strcmp(word, "cmd") == 0) {
+        permit_command(step + 4);
+    } else if (strcmp(word, "sleep") == 0) {
+        usleep(1000 * (useconds_t)atoi(name));
+    } else if (strcmp(word, "told") == 0) {
+        snprintf(got, size, "another message");
+        return permit_told(name);
+    } else if (strcmp(word, "quiet") == 0) {
+        redis_run(&server, "PUBLISH", CHANNEL, "end", NULL);
+        snprintf(got, size, "a message");
+        return permit_told("end");
+    } else if (strcmp(word, "empty") == 0) {
+        redisReply *r = redis_command(&server, "KEYS", "*", NULL);
+        size_t count = r->elements;
+        snprintf(got, size, "%s", count ? r->element[0]->str : "");
+        freeReplyObject(r);
+        return count == 0;
+    } else if (*name >= '0' && *name <= '9') {
+        return permit_number(word, atoll(name), got, size);
+    } else {
+        if (sscanf(step, "%*s %*s %u %15s", &ttl, result) != 2 &&
+            sscanf(step, "%*s %*s %15s", result) != 1)
+            fail_msg("no result: %s", step);
+        struct outcome o = permit_verb(word, name, ttl);
+        snprintf(got, size, "%s", permit_result(&o));
+        return strcmp(got, result) == 0;
+    }
+    return true;
+}
+
+/* NULL: all steps ended as written. Else the step that did not. */
+static inline const char *permit_scene(const char *steps)
+{
+    static char text[2048], failed[256];
+    char *save, got[128];
+    snprintf(text, sizeof(text), "%s", steps);
+    for (char *step = strtok_r(text, ";", &save); step;
+         step = strtok_r(NULL, ";", &save)) {
+        char copy[256];
+        step += strspn(step, " \n");
+        snprintf(copy, sizeof(copy), "%s", step);
+        *got = '\0';
+        if (!permit_step(copy, got, sizeof(got))) {
+            snprintf(failed, sizeof(failed), "'%s': %s", step, got);
+            return failed;
+        }
+        permit_check();
+    }
+    return NULL;
+}
+
+#endif
