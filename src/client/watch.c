@@ -272,6 +272,7 @@ static bool move(
     text_set(&at->name, w->endpoint->needs_tls ? "rediss://" : "redis://");
     add_address(named, &at->name);
     text_addf(&at->name, "/%u", (unsigned)w->endpoint->settings.db);
+    server_moved(&w->node->server, now);
     return true;
 }
 

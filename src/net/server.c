@@ -382,6 +382,12 @@ void server_leave(struct server *s, const char *why, uint64_t now)
         give_up_attempt(s, now);
 }
 
+void server_moved(struct server *s, uint64_t now)
+{
+    backoff_reset(&s->reconnect);
+    s->not_before = now;
+}
+
 void server_not_found(
     struct server *s, enum fault fault, const struct text *why, uint64_t now)
 {

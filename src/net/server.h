@@ -48,6 +48,9 @@ uint64_t server_locate_by(struct server *s);
 void server_located(struct server *s);
 /* The address in s->to is about to be replaced: ends whatever goes on there. */
 void server_leave(struct server *s, const char *why, uint64_t now);
+/* The address in s->to is another one: that no connection could be made at the
+ * former one delays none here. */
+void server_moved(struct server *s, uint64_t now);
 /* Where it is, or whether it is the primary, could not be found out: fails the
  * requests that wait for that. */
 void server_not_found(
