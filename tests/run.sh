@@ -510,7 +510,8 @@ faults() {
     for tool in nxlock-faults "nxlock-once-faults --keys 5000" \
         "nxlock-failover --runs 3" \
         "nxlock-failover --event planned --guard on --runs 10 --busy 2" \
-        nxlock-once-failover "nxlock-sentinel --runs 3"; do
+        nxlock-once-failover "nxlock-sentinel --runs 3" \
+        "nxlock-crowd --busy 3" "nxlock-crowd --busy 3 --door loop"; do
         # shellcheck disable=SC2086 # a command and its arguments
         if run "$work/gcc/tests/faults/"$tool > "$work/faults.log" 2>&1; then
             echo 1 0 0 >> "$tally"
