@@ -61,6 +61,10 @@ static int copy_listed(
 {
     const struct reply_values *listed = lock->seen->listed;
     nxl_holder found = {.size = sizeof(found)};
+    const nxl_holder *first = lock->seen->by_server[0];
+    if (!listed && lock->client->server_count == 1 &&
+        token_is_shared((struct slice){first->value, first->value_length}))
+        return NXL_E_NOMEM; /* there may be more */
     if (!listed || 2 * index >= listed->count)
         return NXL_FREE;
     struct slice value = reply_values_at(listed, 2 * index);
