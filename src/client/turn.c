@@ -24,9 +24,8 @@ uint64_t turn_deadline(const struct nxl_client *client)
     if (!w)
         return at;
     bool in_use = client_in_use(client);
-    if (watch_rests(w))
-        return in_use ? earlier(at, watch_looks_at(w)) : at;
-    return earlier(at, watch_deadline(w, in_use));
+    return earlier(at, watch_rests(w) ? watch_rests_until(w, in_use)
+                                      : watch_deadline(w, in_use));
 }
 
 /* True: something has failed, so there are completions to be taken. */
@@ -40,7 +39,7 @@ static bool push(struct nxl_client *client, uint64_t now)
     }
     /* Whether they have to be asked is known now. */
     struct watch *w = client->watch;
-    if (w && (!watch_rests(w) || now >= watch_looks_at(w)))
+    if (w && (!watch_rests(w) || now >= watch_rests_until(w, true)))
         failed |= watch_push(w, client_in_use(client), now);
     return failed;
 }
@@ -96,7 +95,7 @@ static void take_completions(struct node *n, uint64_t now)
 static void take_all(struct nxl_client *client, uint64_t now)
 {
     /* What the Sentinels say comes before the answers that it is about. */
-    if (client->watch && !client->watch->quiet)
+    if (client->watch && now >= client->watch->due)
         watch_turn(client->watch, now);
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
         take_completions(n, now);

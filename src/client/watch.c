@@ -118,7 +118,7 @@ static bool all_pending(const struct watch *w)
 uint64_t watch_asks_at(const struct watch *w, bool in_use)
 {
     struct server *s = &w->node->server;
-    if (!w->quiet && all_pending(w))
+    if (all_pending(w))
         return NEVER;
     uint64_t at = former_is_asked(&w->former) ? NEVER : server_locate_by(s);
     if (s->held_back)
@@ -139,8 +139,6 @@ bool watch_is_asking(const struct watch *w, uint64_t now)
 uint64_t watch_deadline(struct watch *w, bool in_use)
 {
     uint64_t at = watch_asks_at(w, in_use);
-    if (w->quiet)
-        return at;
     if (w->undecided)
         at = earlier(at, patience(w));
     at = earlier(at, former_deadline(&w->former));
@@ -169,7 +167,7 @@ static void look(struct watch *w, uint64_t now)
         try_another(w, i, now);
     w->looked_at = now;
     w->undecided = true;
-    w->quiet = false;
+    w->due = 0;
     for (unsigned i = 0; i < w->count; i++)
         if (!sentinel_is_pending(w->list[i]))
             sentinel_ask(w->list[i], now);
@@ -180,7 +178,7 @@ bool watch_push(struct watch *w, bool in_use, uint64_t now)
     bool failed = false;
     if (watch_asks_at(w, in_use) <= now)
         look(w, now);
-    for (unsigned i = 0; !w->quiet && i < w->count; i++)
+    for (unsigned i = 0; w->due <= now && i < w->count; i++)
         failed |= server_push(&w->list[i]->server, now);
     if (former_is_asked(&w->former))
         failed |= server_push(&w->former.server, now);
@@ -193,7 +191,7 @@ void watch_ready(struct watch *w, struct source *source, short revents)
         w->former.server.ready |= revents;
     else
         list_entry(source, struct sentinel, source)->server.ready |= revents;
-    w->quiet = false;
+    w->due = 0;
 }
 
 static bool is_asked(const struct watch *w, unsigned listed, unsigned nth)
@@ -421,21 +419,20 @@ static void take_former(struct watch *w, uint64_t now)
     w->heard = true;
 }
 
-/* Is there nothing to be done for any of them before the next look? */
-static bool is_quiet(const struct watch *w)
+/* When there is something to do for any of them, besides the next look. */
+static uint64_t next_due(const struct watch *w)
 {
+    uint64_t at = NEVER;
     if (w->undecided || former_is_asked(&w->former))
-        return false;
+        return 0;
     for (unsigned i = 0; i < w->count; i++)
-        if (sentinel_is_pending(w->list[i]) ||
-            server_deadline(&w->list[i]->server) != NEVER)
-            return false;
-    return true;
+        at = earlier(at, server_deadline(&w->list[i]->server));
+    return at;
 }
 
 void watch_turn(struct watch *w, uint64_t now)
 {
-    if (w->quiet)
+    if (now < w->due)
         return;
     for (unsigned i = 0; i < w->count; i++) {
         struct sentinel *st = w->list[i];
@@ -451,7 +448,7 @@ void watch_turn(struct watch *w, uint64_t now)
     if (w->heard || w->undecided)
         decide(w, now);
     w->heard = false;
-    w->quiet = is_quiet(w);
+    w->due = next_due(w);
 }
 
 /* ------------------------------------------------------------------- for

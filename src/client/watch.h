@@ -38,10 +38,9 @@ struct watch {
     unsigned count;       /* of list */
     uint64_t looked_at;   /* 0: never */
     struct sentinel *informant; /* was asked for the others; or NULL */
-    bool quiet; /* no Sentinel is pending, connecting, or has something to read
-                 */
-    bool undecided;         /* the last look has no result yet */
-    bool heard;             /* an answer that has not been weighed */
+    uint64_t due;   /* when there is something to do for a Sentinel; 0: now */
+    bool undecided; /* the last look has no result yet */
+    bool heard;     /* an answer that has not been weighed */
     struct confirm confirm; /* views in the order of the list */
     struct sentinel *list[CONFIRM_SENTINELS];
 };
@@ -57,12 +56,14 @@ static inline bool watch_is_settled(const struct watch *w)
  * which need not call anything else then. */
 static inline bool watch_rests(const struct watch *w)
 {
-    return w->quiet && watch_is_settled(w) && !w->node->server.held_back;
+    return w->due && watch_is_settled(w) && !w->node->server.held_back;
 }
 
-static inline uint64_t watch_looks_at(const struct watch *w)
+/* Until when, then. in_use: a call is under way, or a lock is renewed. */
+static inline uint64_t watch_rests_until(const struct watch *w, bool in_use)
 {
-    return deadline_after(w->looked_at, WATCH_EVERY);
+    return in_use ? earlier(w->due, deadline_after(w->looked_at, WATCH_EVERY))
+                  : w->due;
 }
 
 /* Watches the service of endpoint, whose address it replaces, for the only
