@@ -388,6 +388,13 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
     vote_outcome(&l->vote, server, outcome, now);
 }
 
+uint64_t life_lasts_until(const struct life *l)
+{
+    if (l->lease.promised)
+        return l->lease.promised;
+    return vote_token_is_held(&l->vote) ? l->vote.acquire.deadline : 0;
+}
+
 void life_withdrawn(struct life *l, const struct action *action)
 {
     if (action->track == TRACK_RENEWAL || l->abandoned)

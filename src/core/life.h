@@ -49,12 +49,7 @@ void life_tick(struct life *l, uint64_t now);
 /* Until when the key has the present token at least, by the last lease that was
  * promised, or that the line has granted and a condition is still to extend; 0:
  * none was. See weigh_extension(). */
-static inline uint64_t life_lasts_until(const struct life *l)
-{
-    if (l->lease.promised)
-        return l->lease.promised;
-    return vote_token_is_held(&l->vote) ? l->vote.acquire.deadline : 0;
-}
+uint64_t life_lasts_until(const struct life *l);
 
 /* ----------------------------------------------------------------- outputs */
 

@@ -137,11 +137,10 @@ bool weigh_copies(const struct copies_terms *terms, enum verb_kind verb,
     return false;
 }
 
-bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
-    uint64_t now, struct outcome *instead)
+bool weigh_may_ask(
+    const struct eligibility *e, uint64_t now, struct outcome *instead)
 {
-    if (!verb_traits[verb].may_grant || !eligibility_matters(e, verb) ||
-        eligibility_votes(e, now))
+    if (eligibility_votes(e, now))
         return true;
     *instead = refusal(e, false, now);
     return false;
@@ -185,11 +184,11 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     return false;
 }
 
-bool weigh_extension(const struct eligibility *e, enum verb_kind verb,
+bool weigh_moved_extension(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t deadline, struct outcome *instead)
 {
-    if (!e->moved_at || !verb_traits[verb].extends_lease ||
-        outcome->kind != OUTCOME_MINE || !e->failover)
+    if (!verb_traits[verb].extends_lease || outcome->kind != OUTCOME_MINE ||
+        !e->failover)
         return true;
     /* It may have been sent a grant that counts by then, and have answered that
      * in time by then. */

@@ -32,8 +32,14 @@ bool weigh_copies(const struct copies_terms *terms, enum verb_kind verb,
 
 /* May verb be sent to the server now? False: *instead is the outcome to count,
  * without a text. */
-bool weigh_may_send(const struct eligibility *e, enum verb_kind verb,
-    uint64_t now, struct outcome *instead);
+bool weigh_may_ask(
+    const struct eligibility *e, uint64_t now, struct outcome *instead);
+static inline bool weigh_may_send(const struct eligibility *e,
+    enum verb_kind verb, uint64_t now, struct outcome *instead)
+{
+    return !verb_traits[verb].may_grant || !eligibility_matters(e, verb) ||
+           weigh_may_ask(e, now, instead);
+}
 
 /* Does this outcome of verb count? e->confirmed_at is up to date. alive_at: the
  * time of the last sign of life that had come before it (core/lineage.h).
@@ -47,8 +53,15 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
  * the former primary, which may grant locks for some seconds after the
  * Sentinels have named this one, could grant this one then, because it does not
  * know of the extension. False: as weigh_outcome(). */
-bool weigh_extension(const struct eligibility *e, enum verb_kind verb,
+bool weigh_moved_extension(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t deadline, struct outcome *instead);
+static inline bool weigh_extension(const struct eligibility *e,
+    enum verb_kind verb, const struct outcome *outcome, uint64_t deadline,
+    struct outcome *instead)
+{
+    return !e->moved_at ||
+           weigh_moved_extension(e, verb, outcome, deadline, instead);
+}
 
 /* Does a message count by which the lock is handed over to a token in line? It
  * counts as a grant in answer to the request by which the token waits, which

@@ -82,8 +82,10 @@ void action_outcome(struct nxl_lock *lock, enum life_track track,
     struct outcome other;
     struct text words;
     struct node *node = node_of(op->requests[server].server);
-    outcome = voters_weigh(node, op->verb.kind, outcome,
-        life_lasts_until(&lock->life), now, &other, &words);
+    enum verb_kind verb = op->verb.kind;
+    uint64_t lasts =
+        verb_traits[verb].extends_lease ? life_lasts_until(&lock->life) : 0;
+    outcome = voters_weigh(node, verb, outcome, lasts, now, &other, &words);
     if (outcome->kind == OUTCOME_SEEN &&
         !note_seen(lock, track, server, outcome, now))
         outcome = &out_of_memory;
@@ -124,7 +126,7 @@ static void make_verb(struct nxl_lock *lock, const struct action *action)
     verb->key = lock->name.key;
     verb->counter = lock->name.counter;
     verb->token = token_of(lock, action->track, verb->kind);
-    if (action->track == TRACK_CALL && lock->life.call == CALL_INSPECT)
+    if (!verb->token.data && action->track == TRACK_CALL) /* who holds it? */
         verb->values = lock->seen->listed;
     if (verb_traits[verb->kind].waits_in_line)
         waiting_complete(lock, verb);

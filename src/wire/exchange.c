@@ -114,7 +114,7 @@ static unsigned char *remembered_strategy(
 
 static struct strategies_range range_of(const struct exchange *x)
 {
-    if (token_is_shared(x->verb->token))
+    if (x->shared)
         return STRATEGIES_OF_SHARED;
     return strategies_range(x->dialect, x->verb->kind, wants_end_in_value(x));
 }
@@ -137,6 +137,7 @@ unsigned exchange_encode(
     if (!x->dialect) {
         x->dialect = dialect;
         x->connection = dialect->connection;
+        x->shared = token_is_shared(x->verb->token);
         choose_strategy(x);
     }
     x->strategy = strategies_for(x);
@@ -266,7 +267,7 @@ static bool fall_back(struct exchange *x)
     /* Check before the next acquire, so that it does not get a lock that can
      * be neither extended nor released. */
     if (strategies_are_vital(x->verb->kind) && !x->dialect->ttl_in_values &&
-        !token_is_shared(x->verb->token))
+        !x->shared)
         x->dialect->scripts_unverified = true;
     return false;
 }
@@ -280,8 +281,7 @@ static bool acquire_checks_value(struct exchange *x)
     uint64_t now = x->dialect->now;
 
     if (x->outcome.kind != OUTCOME_BUSY || x->outcome.left_ms != LEFT_FOREVER ||
-        x->phase != PHASE_VERB || x->strategy->ttl_is_in_value ||
-        token_is_shared(x->verb->token) ||
+        x->phase != PHASE_VERB || x->strategy->ttl_is_in_value || x->shared ||
         !strategies_take_over(x->verb->kind) || now < x->check_at)
         return false;
     x->check_at = deadline_after(now, CHECK_AGAIN);
@@ -328,7 +328,7 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
                    (x->strategy->fallback & 1U << o->fault) != 0;
     if (refused && fall_back(x))
         return EXCHANGE_AGAIN;
-    if (!refused && !token_is_shared(x->verb->token))
+    if (!refused && !x->shared)
         *remembered_strategy(x, wants_end_in_value(x)) = x->strategy_index;
     if (o->kind != OUTCOME_FAULT)
         x->dialect->worked |= 1U << x->verb->kind;

@@ -6,8 +6,6 @@
  */
 #include "wire/strategies.h"
 
-#include "model/token.h"
-
 static const struct strategy set = {.name = "SET NX PX",
     .form = {.is_set = true, .token = 2, .ttl = true},
     .fallback = ON_UNSUPPORTED,
@@ -143,7 +141,7 @@ const struct strategy *strategies_for(const struct exchange *x)
 {
     enum verb_kind kind = x->verb->kind;
 
-    if (token_is_shared(x->verb->token))
+    if (x->shared)
         return ways[kind].shared ? ways[kind].shared : strategies_at(kind, 0);
     if (rights_unverified(x))
         return &rights_strategy;

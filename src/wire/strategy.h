@@ -93,6 +93,7 @@ struct exchange {
     unsigned char due;         /* replies still due to what was encoded */
     unsigned char reads; /* STEP_WATCH: replies between WATCH's and MULTI's */
     bool always_text;    /* always send scripts with their text, as EVAL */
+    bool shared;         /* its token shares the lock; since it was encoded */
     enum exchange_phase phase : 8;
     /* Known from the acquire or an inspection, and used by all later verbs for
      * this token. */
