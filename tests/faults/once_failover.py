@@ -28,6 +28,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 
 import once
 import stage
@@ -41,6 +42,7 @@ WORKERS = 8
 ONE_IN = 2000  # steps of a worker that kill or stop it
 DONE, TOLD = 1, 4  # FLAG_DONE, FLAG_TOLD of once_board.h
 GOOD_S, BEHIND_S, REST_S = 0.8, (0.2, 0.4), 1.5
+SOME, SOME_S = 20, 20  # results that are told in a part, and in how long
 
 
 class Run:
@@ -91,14 +93,14 @@ class Run:
         with open(self.directory / "said", "ab") as self.said:
             crowd = once.Crowd(self)
             crowd.start()
-            self.rest(crowd, GOOD_S)
+            self.work(crowd, GOOD_S, replicas=2)
             seen["told"] = self.told()
             first, second = self.dice.sample(trial.replicas(), 2)
             trial.hold(first)
-            self.rest(crowd, self.dice.uniform(*BEHIND_S))
+            self.work(crowd, self.dice.uniform(*BEHIND_S), replicas=1)
             seen["behind"] = self.told() - seen["told"]
             trial.hold(second)
-            self.rest(crowd, self.dice.uniform(*BEHIND_S))
+            self.work(crowd, self.dice.uniform(*BEHIND_S), replicas=0)
             trial.now().kill()
             if self.cell.die > 1:
                 trial.servers[second].kill()
@@ -123,6 +125,15 @@ class Run:
         seen["untold"] = self.untold()
         shutil.rmtree(self.directory)
         return seen
+
+    def work(self, crowd, seconds, replicas):
+        """Lasts for so long, and until some more results were told, if so many
+        replicas are enough for that: a busy machine takes longer."""
+        wanted = self.told() + SOME if self.cell.wait <= replicas else 0
+        end = time.monotonic() + SOME_S
+        self.rest(crowd, seconds)
+        while self.told() < wanted and time.monotonic() < end:
+            self.rest(crowd, 0.05)
 
     @staticmethod
     def rest(crowd, seconds):

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { PATIENCE_MS = 60000 };
 
@@ -44,6 +45,20 @@ static sqlite3_stmt *prepare(struct ledger *ledger, const char *sql)
     return statement;
 }
 
+/* While another process does the same, SQLite says at once that it is busy,
+ * whatever the timeout. */
+static void use_wal(struct ledger *ledger)
+{
+    static const char sql[] = "PRAGMA journal_mode = WAL";
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    int rc = sqlite3_exec(ledger->db, sql, NULL, NULL, NULL);
+    for (int i = 0; rc == SQLITE_BUSY && i < PATIENCE_MS / 10; i++) {
+        nanosleep(&pause, NULL);
+        rc = sqlite3_exec(ledger->db, sql, NULL, NULL, NULL);
+    }
+    check(ledger, rc == SQLITE_OK);
+}
+
 struct ledger *ledger_open(const char *path)
 {
     struct ledger *ledger = calloc(1, sizeof(*ledger));
@@ -52,7 +67,8 @@ struct ledger *ledger_open(const char *path)
     check(ledger, sqlite3_open(path, &ledger->db) == SQLITE_OK);
     sqlite3_busy_timeout(ledger->db, PATIENCE_MS);
     /* Nothing here survives the machine; all of it survives a process. */
-    run(ledger, "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;"
+    use_wal(ledger);
+    run(ledger, "PRAGMA synchronous = OFF;"
                 "CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY,"
                 " key INTEGER, fence INTEGER, doubts INTEGER, sum INTEGER,"
                 " receipt BLOB);"
