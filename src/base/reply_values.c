@@ -71,7 +71,7 @@ bool reply_values_number(
 {
     struct slice text = reply_values_at(l, i);
     char *end;
-    if (!text.data)
+    if (!text.data || text.len > 18) /* as many digits fit */
         return false;
     *number = strtoll(text.data, &end, 10);
     return end > text.data && end == text.data + text.len;

@@ -45,7 +45,8 @@ static inline struct slice reply_values_at(
     return (struct slice){buf_head(&l->bytes) + l->list[i].at, l->list[i].len};
 }
 
-/* Reads the number that the i-th value is; false: it is not one. */
+/* Reads the number that the i-th value is; false: it is not one, or has more
+ * than 18 digits. */
 bool reply_values_number(
     const struct reply_values *l, size_t i, int64_t *number);
 

@@ -16,10 +16,17 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 
 import metrics_file
 from rig import Tap, TlsServer, await_, clean_environment, free_port, nx
-from sentinel_group import Data, Group, Sentinel
+from sentinel_group import SERVICE, Data, Group, Sentinel
 
 RUN = "nxlock_last_run_"
 TTL = ("--ttl", "3s")
+NEEDED_MS = 7500  # a primary of max_ttl_ms=3000 grants no lock before 6 s
+
+
+def named_ms(sentinel):
+    """For how long the Sentinel has known its primary as one."""
+    lines = sentinel.cli("SENTINEL", "MASTER", SERVICE).split()
+    return int(lines[lines.index(b"role-reported-time") + 1])
 
 
 class Room(Tap):
@@ -32,7 +39,10 @@ class Room(Tap):
                   *words[1:])
 
     def grants(self):
-        return await_(lambda: self.nx(
+        """Whichever two of the Sentinels are heard first."""
+        return await_(lambda: all(
+            named_ms(each) > NEEDED_MS for each in self.group.sentinels)
+        ) and await_(lambda: self.nx(
             "run", "first", "-n", *TTL, "--", "true").returncode == 0)
 
     # -------------------------------------------------------------- status
