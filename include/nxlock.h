@@ -858,11 +858,10 @@ int nxl_lock_release(nxl_lock *lock) NXL_MUST_USE;
  * writes nothing; the next extension does.
  *
  * Blocks for timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS).
- * NXL_OK: held. NXL_LOST: the lock is free or has another token.
  * The token says whether the lock is held by several (options.permits, shared),
- * whatever this handle's options. NXL_E_INVALID: not a token, or this handle
- * already holds a lock. Errors as
- * nxl_lock_acquire(). */
+ * whatever this handle's options. NXL_OK: held. NXL_LOST: the lock is free or
+ * has another token. NXL_E_INVALID: not a token, or this handle already holds a
+ * lock. NXL_E_NOMEM: nothing was sent. Other errors as nxl_lock_acquire(). */
 int nxl_lock_adopt(nxl_lock *lock, const char *token) NXL_MUST_USE;
 
 /* Cancels the operation in progress on this lock, from any thread: a blocked

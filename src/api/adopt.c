@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Adopt: takes over a lock that another handle has acquired, by its token. */
 #include "api/blocking.h"
+
+#include <stdlib.h>
+
 #include "api/event_loop.h"
 #include "lock/drive.h"
 #include "lock/message.h"
@@ -14,11 +17,15 @@ static int start_adopt(
         return message_invalid(call_message(lock),
             "not a token; pass UUID, UUID@label or UUID+weight/permits@label "
             "as returned by nxl_lock_token()");
+    if (!lock->adopted_token)
+        lock->adopted_token = malloc(TOKEN_MAX + 1);
+    if (!lock->adopted_token)
+        return call_ends(
+            lock, NXL_E_NOMEM, "out of memory: cannot adopt the lock");
     bool own = strcmp(lock->token, token) == 0;
     if (!own) /* else its work can be told of even if this fails */
         once_reset(lock);
     lock->adopts = token;
-    lock->token_foreign = true;
     life_adopt(&lock->life, own, lock_seed(lock, now), now);
     return NXL_PENDING;
 }

@@ -56,7 +56,7 @@ static int start_begin(
     int64_t wait_ms = args->number;
     const char *why = unsupported(lock);
     uint64_t wait_ns;
-    if (lock->share.weight > 0)
+    if (token_is_shared((struct slice){lock->own_token, lock->own_len}))
         return message_invalid(call_message(lock),
             "permits or shared is set: work that must be done once needs an "
             "exclusive lock; use a handle without them");

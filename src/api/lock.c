@@ -34,7 +34,7 @@ static void free_memory(struct nxl_lock *lock)
     call_free(&lock->call);
     inspection_free(lock->seen, lock->client->server_count);
     free(lock->target);
-    free(lock->label);
+    free(lock->adopted_token);
     waiting_free(lock->name.waiting);
     name_free(&lock->name);
     once_free(lock);
@@ -86,12 +86,6 @@ static bool allocate_parts(
     lock->name.ballots = lock->ballots;
     if (!name_make(&lock->name, set->prefix, set->name, set->fence))
         return false;
-    if (set->label && !(lock->label = strdup(set->label)))
-        return false;
-    lock->share = set->share;
-    lock->token_len =
-        (uint8_t)token_layout(lock->token, lock->share, lock->label);
-    lock->token[0] = '\0'; /* no token drawn yet */
     lock->seen = inspection_new(lock->client->server_count);
     if (!lock->seen || !operation_init(&lock->operation, &lock_call_type,
                            lock->client, lock->name.key))
@@ -108,10 +102,15 @@ static struct nxl_lock *make_lock(
     struct nxl_client *client, const struct lock_settings *set)
 {
     size_t ballots = (size_t)LIFE_BALLOTS * client->server_count;
-    struct nxl_lock *lock =
-        calloc(1, sizeof(*lock) + ballots * sizeof(*lock->ballots));
+    char token[TOKEN_MAX + 1];
+    size_t token_len = token_layout(token, set->share, set->label);
+    struct nxl_lock *lock = calloc(
+        1, sizeof(*lock) + ballots * sizeof(*lock->ballots) + token_len + 1);
     if (!lock)
         return NULL;
+    lock->token = lock->own_token = (char *)(lock->ballots + ballots);
+    lock->own_len = lock->token_len = (uint8_t)token_len;
+    memcpy(lock->own_token + 1, token + 1, token_len);
     call_init(&lock->call);
     list_init(&lock->node);
     lock->client = client;

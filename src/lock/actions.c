@@ -25,11 +25,8 @@ static bool fresh_token(struct nxl_lock *lock)
     unsigned char random[16];
     if (!entropy_take(lock->client->entropy, random, sizeof(random)))
         return false;
-    if (lock->token_foreign) {
-        lock->token_len =
-            (uint8_t)token_layout(lock->token, lock->share, lock->label);
-        lock->token_foreign = false;
-    }
+    lock->token = lock->own_token;
+    lock->token_len = lock->own_len;
     token_write(lock->token, random,
         lock->name.counter.len > 0 || lock->life.call == CALL_BEGIN);
     return true;
@@ -37,8 +34,9 @@ static bool fresh_token(struct nxl_lock *lock)
 
 static void adopt_token(struct nxl_lock *lock)
 {
+    lock->token = lock->adopted_token;
     lock->token_len = (uint8_t)strlen(lock->adopts);
-    memcpy(lock->token, lock->adopts, lock->token_len + 1U);
+    memmove(lock->token, lock->adopts, lock->token_len + 1U); /* maybe itself */
     for (unsigned i = 0; i < lock->client->server_count; i++)
         exchange_forget_form(&lock->operation.requests[i].exchange);
 }

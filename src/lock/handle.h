@@ -6,8 +6,9 @@
  *
  * Invariant: a lock has at most one call in progress; what a release and a
  * cleanup need is allocated before the acquire is sent. Only what some handles
- * never need is allocated later: messages, what an inspection finds, and what
- * waiting in line needs.
+ * never need is allocated later: messages, what an inspection finds, what
+ * waiting in line needs, and the token that is adopted. Both tokens stay at the
+ * same place in memory as long as the handle: verbs refer to them.
  */
 #ifndef NXLOCK_LOCK_HANDLE_H
 #define NXLOCK_LOCK_HANDLE_H
@@ -33,8 +34,6 @@ struct nxl_lock {
     struct nxl_client *client;
     struct list node; /* in client->locks */
     void *user;
-    char *label;        /* NULL: none */
-    struct share share; /* of its tokens, with other holders */
     struct lock_name name;
 
     struct life life;
@@ -50,13 +49,16 @@ struct nxl_lock {
 
     unsigned attempts;           /* ACQUIRE, BEGIN: rounds that were traced */
     enum nxl_operation kind : 8; /* of the present call, or of the last one */
+    uint8_t own_len;             /* of own_token */
     uint8_t token_len;
     uint16_t target_len;
-    char token[TOKEN_MAX + 1];
-    bool token_foreign : 1; /* adopted: an acquire must lay out its own again */
-    bool adopted : 1;     /* it is, and the work of that token can be told of */
+    bool adopted : 1;     /* the work of the adopted token can be told of */
     bool interrupted : 1; /* nxl_lock_interrupt(): cancel the next acquire */
     const char *adopts;   /* ADOPT: the token to adopt; valid during the call */
+    char *token;          /* one of the next two */
+    char *own_token;      /* behind the ballots; acquires write its UUID. Empty:
+                           * nothing has been acquired */
+    char *adopted_token;  /* TOKEN_MAX + 1 bytes; NULL: it never adopted */
     char *target;         /* BREAK: the value to remove, of target_len bytes */
     struct ballot ballots[]; /* of its name, LIFE_BALLOTS a server */
 };

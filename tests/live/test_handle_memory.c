@@ -9,7 +9,7 @@
 
 #include "support/alloc.h"
 
-enum { HANDLES = 100, PLAIN_MAX = 2096, RENEWED_MAX = 3072, ONCE_MAX = 4096 };
+enum { HANDLES = 100, PLAIN_MAX = 2048, RENEWED_MAX = 3072, ONCE_MAX = 4096 };
 
 struct use {
     const char *words;
