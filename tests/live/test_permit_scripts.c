@@ -249,6 +249,17 @@ static void a_pause(void **state)
     assert_null(permit_scene("take e+1/0 yes; hold 2"));
 }
 
+/* When a gap is over and nobody in line has asked yet, there is no mark: those
+ * in line come first all the same. */
+static void after_a_gap(void **state)
+{
+    assert_null(permit_scene("take a+1/2 yes"));
+    stands_for(30010);
+    assert_null(permit_scene("join b+2/2 no; release a+1/2 yes; told ?b+2/2"));
+    usleep(110000);
+    assert_null(permit_scene("take c+1/2 no; told b+2/2; hold 1; line 0"));
+}
+
 /* A user who may not do all of it does none of it (9). */
 static void half_permitted(void **state)
 {
@@ -309,6 +320,7 @@ int main(void)
         scene(many_readers),
         scene(another_clock),
         scene(a_pause),
+        scene(after_a_gap),
         scene(half_permitted),
     };
     return cmocka_run_group_tests_name(

@@ -26,7 +26,8 @@ if redis.call('EXISTS', mark, KEYS[4]) > 0 then
     if gap > 0 and gap <= GAP_MAX then
         return {0, gap}
     end
-    if redis.call('EXISTS', mark) == 1 then
+    -- After a gap the mark is missing until somebody in line asks.
+    if redis.call('EXISTS', mark, line) > 0 then
         local granted, _, stop, failure =
             serve(s, key, line, tick_of(redis.call('TIME')), nil)
         if failure then
