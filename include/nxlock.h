@@ -589,6 +589,14 @@ const char *nxl_client_prefix(const nxl_client *client);
 /* Returns the client's max_ttl_ms. NULL: 0. No I/O. */
 int64_t nxl_client_max_ttl_ms(const nxl_client *client);
 
+/* Returns how many lock handles of this client hold that name. The name has
+ * length bytes and comes without the prefix; a handle counts if nxl_lock_held()
+ * is true for it. Locks are not reentrant: a second handle waits for the first
+ * one. So code that may be called with the lock held can find that out before
+ * it waits. It says nothing about other clients. Looks at each handle of the
+ * client; any thread may call it. NULL, or in a fork()ed child: 0. No I/O. */
+size_t nxl_client_holds(nxl_client *client, const char *name, size_t length);
+
 /* Durations, counted by their length. The buckets are not cumulative: bucket i
  * has those that took longer than nxl_histogram_limit_ms(i - 1) and at most
  * nxl_histogram_limit_ms(i), the last one all that took longer still. The

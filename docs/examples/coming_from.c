@@ -116,6 +116,7 @@ static void locks_are_not_reentrant(nxl_client *client)
     expect(nxl_lock_acquire(lock, 1000) == NXL_OK);
     expect(nxl_lock_acquire(lock, 0) == NXL_E_INVALID); /* held already */
     expect(nxl_lock_acquire(other, 0) == NXL_BUSY); /* same name and thread */
+    expect(nxl_client_holds(client, "reentrant", 9) == 1);
 
     expect(nxl_lock_release(lock) == NXL_OK); /* one release frees it */
     expect(nxl_lock_acquire(other, 0) == NXL_OK);

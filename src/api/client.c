@@ -22,6 +22,7 @@
 #include "client/voters.h"
 #include "client/watch.h"
 #include "lock/drive.h"
+#include "lock/held_here.h"
 #include "lock/line_messages.h"
 #include "lock/message.h"
 #include "wire/marker.h"
@@ -352,6 +353,18 @@ const char *nxl_client_prefix(const nxl_client *client)
 int64_t nxl_client_max_ttl_ms(const nxl_client *client)
 {
     return client ? client->max_ttl_ms : 0;
+}
+
+size_t nxl_client_holds(nxl_client *client, const char *name, size_t length)
+{
+    if (!client || !name || client_forked(client))
+        return 0;
+    client_lock(client);
+    uint64_t now = clock_now();
+    struct slice its = {name, length};
+    size_t handles = held_here(client, its, now).handles;
+    client_unlock(client);
+    return handles;
 }
 
 size_t nxl_client_servers(const nxl_client *client)

@@ -22,6 +22,17 @@ uint64_t lock_seed(const struct nxl_lock *lock, uint64_t now)
 
 /* ------------------------------------------------------------------ results */
 
+/* Above so many handles a message does not look who of them holds the lock: it
+ * would keep all other calls waiting. */
+#define LOOKED_AT_MOST 1000
+
+static struct held_here look_here(const struct nxl_lock *lock)
+{
+    if (lock->client->refs > LOOKED_AT_MOST)
+        return (struct held_here){.handles = 0};
+    return held_here_too(lock, clock_now());
+}
+
 static void compose(struct nxl_lock *lock, int result)
 {
     const struct life *life = &lock->life;
@@ -36,6 +47,8 @@ static void compose(struct nxl_lock *lock, int result)
         .waited = !acquires || life->vote.past_grant ||
                   life->vote.acquire.unanswered > 0,
     };
+    if (result == NXL_BUSY)
+        report.here = look_here(lock);
     if (!once_compose(lock, result, &message))
         message_compose(&report, &message);
     operation_tell(&lock->operation, &message);

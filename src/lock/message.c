@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/deadline.h"
 #include "client/unanswered.h"
 #include "lock/remedy.h"
 
@@ -213,11 +214,28 @@ bool message_minority(
 
 /* -------------------------------------------------------------- the result */
 
+static void add_held_here(const struct held_here *here, struct text *t)
+{
+    text_add(t, "held by this client itself for ");
+    text_add_duration(t, here->held_ns / NS_PER_MS, false);
+    if (here->handles == 1)
+        text_add(t, ", by another handle");
+    else
+        text_addf(t, ", by %zu other handles", here->handles);
+    if (!here->alone)
+        text_add(t, ", and maybe by other clients");
+}
+
 static void add_busy(const struct report *r, struct text *t)
 {
     unsigned servers = r->operation->client->server_count;
-    text_add(t, "another client holds the lock");
-    if (r->left_ms >= 0) {
+    if (r->here.handles)
+        add_held_here(&r->here, t);
+    else
+        text_add(t, "another client holds the lock");
+    if (r->here.alone) {
+        text_add(t, "; release it there, or use that handle");
+    } else if (r->left_ms >= 0) {
         text_add(t, ", for at most ");
         text_add_duration(t, (uint64_t)r->left_ms, true);
         text_add(t, " unless it is renewed");

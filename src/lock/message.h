@@ -12,6 +12,7 @@
 #include <nxlock.h>
 
 #include "client/operation.h"
+#include "lock/held_here.h"
 
 #define MESSAGE_FORKED                                                         \
     "this handle was created before fork(); create a new one in the child"
@@ -25,9 +26,11 @@ struct report {
     const struct operation *operation;
     enum nxl_operation kind;
     int result;
-    enum fault fault; /* results below 0: the worst fault that was met */
-    int64_t left_ms;  /* NXL_BUSY: of the holder's lease */
-    bool waited;      /* it waited for all servers until its end */
+    enum fault fault;      /* results below 0: the worst fault that was met */
+    int64_t left_ms;       /* NXL_BUSY: of the holder's lease */
+    bool waited;           /* it waited for all servers until its end */
+    struct held_here here; /* NXL_BUSY: other handles of its client that hold
+                            * the lock, as far as was looked */
 };
 
 /* Composes the message of a report; empty if there is nothing to say. A

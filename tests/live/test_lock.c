@@ -56,6 +56,54 @@ static void held_name_is_busy(void **state)
     assert_false(redis_exists(&server, "job"));
 }
 
+static size_t holds(nxl_client *client, const char *name)
+{
+    return nxl_client_holds(client, name, strlen(name));
+}
+
+/* By another handle: a second one would wait for the first. */
+static void the_client_itself_holds_it(void **state)
+{
+    nxl_client *client = new_client("prefix=p:"), *other = new_client("");
+    nxl_lock *mine = new_lock(client, "job", 5000);
+    nxl_lock *second = new_lock(client, "job", 5000);
+    nxl_lock *theirs = new_lock(other, "p:job", 5000);
+    assert_int_equal(holds(client, "job"), 0);
+    assert_result(nxl_lock_acquire(mine, 0), NXL_OK, mine);
+    assert_int_equal(holds(client, "job"), 1);
+    assert_int_equal(holds(client, "p:job"), 0);
+    assert_int_equal(holds(client, "jo"), 0);
+    assert_int_equal(holds(client, ""), 0);
+    assert_int_equal(holds(other, "p:job"), 0);
+    assert_int_equal(nxl_client_holds(NULL, "job", 3), 0);
+    assert_int_equal(nxl_client_holds(client, NULL, 3), 0);
+
+    assert_result(nxl_lock_acquire(second, 0), NXL_BUSY, second);
+    assert_contains(nxl_lock_errmsg(second), "held by this client itself for ");
+    assert_contains(nxl_lock_errmsg(second), "s, by another handle; release");
+    assert_result(nxl_lock_acquire(theirs, 0), NXL_BUSY, theirs);
+    assert_contains(nxl_lock_errmsg(theirs), "another client holds the lock");
+
+    assert_result(nxl_lock_release(mine), NXL_OK, mine);
+    assert_int_equal(holds(client, "job"), 0);
+    assert_result(nxl_lock_acquire(theirs, 0), NXL_OK, theirs);
+    assert_int_equal(holds(client, "job"), 0);
+    assert_result(nxl_lock_acquire(second, 0), NXL_BUSY, second);
+    assert_contains(nxl_lock_errmsg(second), "another client holds the lock");
+    assert_result(nxl_lock_release(theirs), NXL_OK, theirs);
+
+    /* A lease that is over, though the key was not looked at. */
+    nxl_lock *brief = new_lock(client, "job", SHORT_MS);
+    assert_result(nxl_lock_acquire(brief, 0), NXL_OK, brief);
+    assert_int_equal(holds(client, "job"), 1);
+    assert_eventually(!nxl_lock_held(brief));
+    assert_int_equal(holds(client, "job"), 0);
+    nxl_lock_free(brief);
+    nxl_lock_free(second);
+    end(mine, client);
+    end(theirs, other);
+}
+
 static void own_name_is_not_taken_twice(void **state)
 {
     nxl_client *client = new_client("");
@@ -382,6 +430,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         live_test(free_name_is_taken),
         live_test(held_name_is_busy),
+        live_test(the_client_itself_holds_it),
         live_test(own_name_is_not_taken_twice),
         live_test(try_sends_one_set),
         live_test(token_is_a_fresh_uuid),

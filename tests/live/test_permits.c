@@ -52,7 +52,11 @@ static void four_of_four(void **state)
         assert_contains(nxl_lock_token(lock[i]), "+1/4@worker");
         assert_between(nxl_lock_remaining_ms(lock[i]), 28000, 29698);
     }
+    assert_int_equal(nxl_client_holds(client, "pool", 4), 4);
     assert_result(nxl_lock_acquire(lock[4], 0), NXL_BUSY, lock[4]);
+    assert_contains(nxl_lock_errmsg(lock[4]), "held by this client itself for");
+    assert_contains(nxl_lock_errmsg(lock[4]),
+        ", by 4 other handles, and maybe by other clients, for at most ");
     assert_false(nxl_lock_held(lock[4]));
     assert_int_equal(holders("pool"), 4);
 
@@ -149,6 +153,8 @@ static void a_waiter_gives_up(void **state)
     assert_result(nxl_lock_acquire(first, 0), NXL_OK, first);
     waiter_start(&writes, writer, 20000);
     await(redis_run(&server, "ZCARD", "{job}:nxl-l", NULL) == 1);
+    /* A waiter that cannot be told yet is passed. */
+    await(server_number(&server, "stats", "pubsub_channels") == 1);
     waiter_start(&reads, reader, 20000);
     await(redis_run(&server, "ZCARD", "{job}:nxl-l", NULL) == 2);
     int64_t began = test_now_ms();

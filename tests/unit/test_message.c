@@ -199,6 +199,18 @@ static void busy_tells_how_long_still(void **state)
         say_result(NXL_BUSY, FAULT_NONE), ", for at most 0s unless it is");
     *left = LEFT_FOREVER;
     assert_contains(say_result(NXL_BUSY, FAULT_NONE), "its key never expires");
+    report.here = (struct held_here){
+        .handles = 1, .alone = true, .held_ns = UINT64_C(3200000000)};
+    assert_string_equal(say_result(NXL_BUSY, FAULT_NONE),
+        "held by this client itself for 3.2s, by another handle; release it "
+        "there, or use that handle");
+    report.here.handles = 2;
+    report.here.alone = false;
+    *left = 1000;
+    assert_string_equal(say_result(NXL_BUSY, FAULT_NONE),
+        "held by this client itself for 3.2s, by 2 other handles, and maybe by "
+        "other clients, for at most 1s unless it is renewed");
+    report.here.handles = 0;
     assert_string_equal(client.message.data, ""); /* nothing went wrong */
 }
 

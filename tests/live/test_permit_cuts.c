@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A network that cuts a connection after every possible number of bytes, either
+ * way, in each step of a handle that shares its lock: acquire, wait, extend,
+ * inspect, release, and the cleanup after a cut.
+ *
+ * Another client holds one of two permits all the time. So a permit that a cut
+ * has left behind would fill the pool, and the handle would find it busy. Each
+ * sweep goes through three kinds of tokens: of the same kind as the other's, of
+ * another limit, and of a shared lock.
+ */
+#include "live/permit_rig.h"
+#include "live/proxy_rig.h"
+
+/* A call that is cut ends because of the cut, long before its time is over. */
+#define TERMS "timeout_ms=30000"
+#define LONG_MS 30000
+#define CUT_MS 10000
+
+enum { KINDS = 3 };
+
+static struct scene {
+    struct proxy *proxy;
+    nxl_client *client, *direct;
+    nxl_lock *lock[KINDS];  /* of client, through the proxy */
+    nxl_lock *beside, *two; /* of direct; beside always holds one of two */
+} at;
+
+static size_t stride(size_t usual)
+{
+    return getenv("NXLOCK_FULL") ? 1 : usual;
+}
+
+static size_t bytes_of(enum proxy_way way)
+{
+    return (size_t)proxy_bytes(at.proxy, way);
+}
+
+static long long used(void)
+{
+    return permit_check().used;
+}
+
+static bool is_holder(const nxl_lock *lock)
+{
+    redisReply *r =
+        redis_command(&server, "ZSCORE", "k", nxl_lock_token(lock), NULL);
+    bool found = r->type == REDIS_REPLY_STRING;
+    freeReplyObject(r);
+    return found;
+}
+
+#define assert_ends(call, expected, lock)                                      \
+    do {                                                                       \
+        int64_t ends_began = test_now_ms();                                    \
+        assert_result(call, expected, lock);                                   \
+        assert_between(test_now_ms() - ends_began, 0, CUT_MS);                 \
+    } while (0)
+
+static void connect_anew(const char *terms)
+{
+    if (at.client) {
+        for (int i = 0; i < KINDS; i++)
+            nxl_lock_free(at.lock[i]);
+        nxl_client_free(at.client);
+    }
+    at.client = via(at.proxy, terms);
+    at.lock[0] = lock_with(at.client, "k", .permits = 2, .ttl_ms = 30000);
+    at.lock[1] = lock_with(at.client, "k", .permits = 4, .ttl_ms = 30000);
+    at.lock[2] = lock_with(at.client, "k", .shared = 1, .ttl_ms = 30000);
+}
+
+static int set_up(void **state)
+{
+    live_clean(state);
+    at = (struct scene){
+        .proxy = proxy_to_server(), .direct = new_client("max_ttl_ms=600000")};
+    at.beside = lock_with(at.direct, "k", .permits = 2, .ttl_ms = 600000);
+    at.two = lock_with(at.direct, "k", .permits = 2, .ttl_ms = 600000);
+    assert_result(nxl_lock_acquire(at.beside, 0), NXL_OK, at.beside);
+    connect_anew(TERMS);
+    return 0;
+}
+
+/* The permit of the other client was held all the time, and when all are gone
+ * no key is left. */
+static int tear_down(void **state)
+{
+    for (int i = 0; i < KINDS; i++)
+        nxl_lock_free(at.lock[i]);
+    nxl_client_free(at.client);
+    assert_int_equal(used(), 1);
+    assert_result(nxl_lock_release(at.beside), NXL_OK, at.beside);
+    nxl_lock_free(at.two);
+    end(at.beside, at.direct);
+    proxy_stop(at.proxy);
+    assert_int_equal(redis_lasting_keys(&server), 0);
+    return 0;
+}
+
+/* The handle is granted a permit at once: a permit that was left behind would
+ * fill the pool. */
+static void assert_recovers(nxl_lock *lock)
+{
+    assert_false(nxl_lock_held(lock));
+    assert_ends(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_true(is_holder(lock));
+    assert_int_equal(used(), 2);
+    assert_ends(nxl_lock_release(lock), NXL_OK, lock);
+    assert_int_equal(used(), 1);
+}
+
+/* A cut that is ordered and has not come yet will not. */
+static void cut_no_more(enum proxy_way way)
+{
+    proxy_cut_after(at.proxy, way, SIZE_MAX / 2);
+}
+
+static int try_acquire(nxl_lock *lock)
+{
+    return nxl_lock_acquire(lock, 0);
+}
+
+static int extend(nxl_lock *lock)
+{
+    return nxl_lock_extend(lock, 0);
+}
+
+static int inspect(nxl_lock *lock)
+{
+    nxl_holder holder = NXL_HOLDER_INIT;
+    return nxl_lock_inspect(lock, &holder);
+}
+
+/* How many bytes a call takes that way without a cut, of the kind of token that
+ * takes most. */
+static size_t measure(enum proxy_way way, int (*call)(nxl_lock *))
+{
+    size_t most = 0;
+    assert_recovers(at.lock[0]); /* connected, and the scripts are there */
+    for (int i = 0; i < KINDS; i++) {
+        nxl_lock *lock = at.lock[i];
+        bool acquires = call == try_acquire;
+        if (!acquires)
+            assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        size_t before = bytes_of(way);
+        assert_result(call(lock), NXL_OK, lock);
+        size_t size = bytes_of(way) - before;
+        most = size > most ? size : most;
+        if (call != nxl_lock_release)
+            assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    }
+    return most;
+}
+
+/* ------------------------------------------------------------------- acquire
+ */
+
+static void sweep_first(enum proxy_way way, int64_t wait_ms)
+{
+    size_t before = bytes_of(way);
+    assert_recovers(at.lock[0]);
+    size_t all = bytes_of(way) - before;
+    for (size_t n = 0; n < all; n += n + 250 < all ? 101 : stride(7)) {
+        connect_anew(TERMS);
+        nxl_lock *lock = at.lock[n % KINDS];
+        proxy_cut_after(at.proxy, way, n);
+        int rc = nxl_lock_acquire(lock, wait_ms);
+        if (wait_ms > 0)
+            assert_result(rc, NXL_OK, lock);
+        if (rc == NXL_E_UNREACHABLE)
+            assert_int_equal(used(), 1);
+        else if (rc != NXL_OK)
+            assert_result(rc, NXL_UNKNOWN, lock);
+        assert_int_equal(nxl_lock_held(lock), rc == NXL_OK);
+        if (rc == NXL_OK) /* may meet the cut itself */
+            rc = nxl_lock_release(lock);
+        assert_true(rc == NXL_OK || rc == NXL_UNKNOWN ||
+                    (wait_ms == 0 && rc == NXL_E_UNREACHABLE));
+        cut_no_more(way);
+        assert_recovers(lock);
+    }
+}
+
+static void first_try_up(void **state)
+{
+    sweep_first(PROXY_UP, 0);
+}
+
+static void first_try_down(void **state)
+{
+    sweep_first(PROXY_DOWN, 0);
+}
+
+static void first_wait_up(void **state)
+{
+    sweep_first(PROXY_UP, LONG_MS);
+}
+
+static void first_wait_down(void **state)
+{
+    sweep_first(PROXY_DOWN, LONG_MS);
+}
+
+static void sweep_acquire(enum proxy_way way)
+{
+    size_t all = measure(way, try_acquire);
+    for (size_t n = 0; n < all; n += way == PROXY_UP ? stride(5) : 1) {
+        nxl_lock *lock = at.lock[n % KINDS];
+        assert_recovers(lock);
+        proxy_cut_after(at.proxy, way, n);
+        assert_ends(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
+        assert_recovers(lock);
+    }
+}
+
+static void acquire_up(void **state)
+{
+    sweep_acquire(PROXY_UP);
+}
+
+static void acquire_down(void **state)
+{
+    sweep_acquire(PROXY_DOWN);
+}
+
+/* ---------------------------------------------------------------- held, ended
+ */
+
+/* Repeated on a new connection, and the deadline only ever goes forward. */
+static void sweep_held(enum proxy_way way, int (*call)(nxl_lock *))
+{
+    size_t all = measure(way, call);
+    for (size_t n = 0; n < all; n += way == PROXY_UP ? stride(5) : 1) {
+        nxl_lock *lock = at.lock[n % KINDS];
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        uint64_t deadline = nxl_lock_deadline(lock);
+        proxy_cut_after(at.proxy, way, n);
+        assert_ends(call(lock), NXL_OK, lock);
+        assert_true(nxl_lock_deadline(lock) >= deadline);
+        assert_true(nxl_lock_held(lock));
+        assert_true(is_holder(lock));
+        assert_int_equal(used(), 2);
+        int rc = nxl_lock_release(lock); /* may meet the cut itself */
+        assert_true(rc == NXL_OK || rc == NXL_UNKNOWN);
+        assert_int_equal(used(), 1);
+    }
+}
+
+static void extend_up(void **state)
+{
+    sweep_held(PROXY_UP, extend);
+}
+
+static void extend_down(void **state)
+{
+    sweep_held(PROXY_DOWN, extend);
+}
+
+static void inspect_up(void **state)
+{
+    sweep_held(PROXY_UP, inspect);
+}
+
+static void inspect_down(void **state)
+{
+    sweep_held(PROXY_DOWN, inspect);
+}
+
+/* Somebody waits for the permit, and is granted it. */
+static void sweep_release(enum proxy_way way)
+{
+    static struct waiter waits;
+    size_t all = measure(way, nxl_lock_release);
+    for (size_t n = 0; n < all; n += way == PROXY_UP ? stride(9) : 1) {
+        nxl_lock *lock = at.lock[n % KINDS];
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        waiter_start(&waits, at.two, LONG_MS);
+        assert_eventually(redis_run(&server, "ZCARD", "{k}:nxl-l", NULL) == 1);
+        proxy_cut_after(at.proxy, way, n);
+        int rc = nxl_lock_release(lock);
+        assert_true(rc == NXL_OK || (rc == NXL_UNKNOWN && way == PROXY_DOWN));
+        assert_false(nxl_lock_held(lock));
+        assert_false(is_holder(lock));
+        assert_int_equal(waiter_join(&waits), NXL_OK);
+        assert_between(waits.ended_ms - waits.began_ms, 0, CUT_MS);
+        assert_int_equal(used(), 2);
+        assert_result(nxl_lock_release(at.two), NXL_OK, at.two);
+        assert_recovers(lock);
+    }
+}
+
+static void release_up(void **state)
+{
+    sweep_release(PROXY_UP);
+}
+
+static void release_down(void **state)
+{
+    sweep_release(PROXY_DOWN);
+}
+
+/* -------------------------------------------------------------------- waiting
+ */
+
+/* Cut anywhere on either connection of a wait in line, its end and the release
+ * afterwards. */
+static void sweep_wait(enum proxy_way way)
+{
+    static struct waiter waits;
+    size_t all = 0;
+    for (size_t n = 0; n <= all; n += stride(17)) {
+        nxl_lock *lock = at.lock[n % KINDS];
+        size_t before = bytes_of(way);
+        assert_result(nxl_lock_acquire(at.two, 0), NXL_OK, at.two);
+        if (n > 0)
+            proxy_cut_after(at.proxy, way, n);
+        waiter_start(&waits, lock, LONG_MS);
+        assert_eventually(redis_run(&server, "ZCARD", "{k}:nxl-l", NULL) > 0);
+        assert_result(nxl_lock_release(at.two), NXL_OK, at.two);
+        assert_int_equal(waiter_join(&waits), NXL_OK);
+        assert_between(waits.ended_ms - waits.began_ms, 0, CUT_MS);
+        assert_true(nxl_lock_held(lock));
+        assert_true(is_holder(lock));
+        assert_int_equal(used(), 2);
+        int rc = nxl_lock_release(lock);
+        assert_true(rc == NXL_OK || rc == NXL_UNKNOWN);
+        assert_int_equal(used(), 1);
+        if (n == 0)
+            all = bytes_of(way) - before;
+        connect_anew(TERMS);
+        assert_false(redis_exists(&server, "{k}:nxl-l"));
+    }
+}
+
+static void wait_up(void **state)
+{
+    sweep_wait(PROXY_UP);
+}
+
+static void wait_down(void **state)
+{
+    sweep_wait(PROXY_DOWN);
+}
+
+/* ------------------------------------------------------------------ cleanup */
+
+/* The answer to an acquire is cut, and then the connection on which the cleanup
+ * is sent. */
+static void sweep_cleanup(enum proxy_way way)
+{
+    connect_anew(TERMS);
+    size_t before = bytes_of(way);
+    assert_result(inspect(at.lock[0]), NXL_OK, at.lock[0]);
+    size_t shake = bytes_of(way) - before;
+    size_t from = shake > 100 ? shake - 100 : 0;
+    size_t past = way == PROXY_UP ? 500 : 24;
+    for (size_t n = from; n < shake + past; n += stride(9)) {
+        nxl_lock *lock = at.lock[n % KINDS];
+        proxy_cut_after(at.proxy, PROXY_DOWN, 2);
+        assert_ends(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
+        proxy_cut_after(at.proxy, way, n);
+        assert_ends(nxl_lock_acquire(lock, LONG_MS), NXL_OK, lock);
+        assert_true(is_holder(lock));
+        assert_int_equal(used(), 2);
+        int rc = nxl_lock_release(lock); /* may meet the cut itself */
+        assert_true(rc == NXL_OK || rc == NXL_UNKNOWN);
+        cut_no_more(way);
+        assert_recovers(lock);
+    }
+}
+
+static void cleanup_up(void **state)
+{
+    sweep_cleanup(PROXY_UP);
+}
+
+static void cleanup_down(void **state)
+{
+    sweep_cleanup(PROXY_DOWN);
+}
+
+#define cut_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cut_test(first_try_up),
+        cut_test(first_try_down),
+        cut_test(first_wait_up),
+        cut_test(first_wait_down),
+        cut_test(acquire_up),
+        cut_test(acquire_down),
+        cut_test(extend_up),
+        cut_test(extend_down),
+        cut_test(inspect_up),
+        cut_test(inspect_down),
+        cut_test(release_up),
+        cut_test(release_down),
+        cut_test(wait_up),
+        cut_test(wait_down),
+        cut_test(cleanup_up),
+        cut_test(cleanup_down),
+    };
+    return live_run_long("permit cuts");
+}
