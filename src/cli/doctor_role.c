@@ -41,10 +41,10 @@ static void check_replica(
 
     if (doctor_facts(d, server).sentinels > 0) {
         diagnostic(&d->diagnostics, LEVEL_FAIL, "role",
-            "wait until they name the primary; to make another server the "
-            "primary use SENTINEL FAILOVER, not FAILOVER",
-            "a replica, which takes no writes, and still the Sentinels name "
-            "it");
+            "wait until they name the new primary; next time, send SENTINEL "
+            "FAILOVER to a Sentinel, not FAILOVER to a server",
+            "a replica, which takes no writes, but the Sentinels still name it "
+            "as the primary");
         diagnostic_code(&d->diagnostics, EXIT_UNAVAILABLE);
         return;
     }

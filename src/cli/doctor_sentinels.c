@@ -161,8 +161,7 @@ static void report_silent(struct doctor *d, const struct doctor_sentinel *one)
 {
     char remedy[2 * DOCTOR_FIELD];
 
-    snprintf(remedy, sizeof(remedy),
-        "ACL SETUSER %s " ACL_SENTINELS ", at this Sentinel",
+    snprintf(remedy, sizeof(remedy), "ACL SETUSER %s " ACL_SENTINELS,
         foreign(one->user));
     diagnostic(&d->diagnostics, LEVEL_WARN, "sentinel",
         one->denied ? remedy : NULL, "does not count: %s", one->why);

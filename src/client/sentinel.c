@@ -213,7 +213,12 @@ const char *sentinel_reason(const struct sentinel *st)
 {
     if (st->failed)
         return st->why.data;
-    return sentinel_is_pending(st) ? "no answer" : NULL;
+    if (!sentinel_is_pending(st))
+        return NULL;
+    const char *silence = st->server.state == SERVER_DIALLING
+                              ? st->server.dial.transport.silence
+                              : NULL;
+    return silence ? silence : "no answer";
 }
 
 void sentinel_add_others(const struct sentinel *st, struct text *text)

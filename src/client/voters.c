@@ -225,10 +225,10 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     if (weigh_outcome(e, verb, outcome, s->alive_at, now, other) &&
         weigh_extension(e, verb, outcome, deadline, other)) {
         n->voter.unconfirmed += outcome->kind == OUTCOME_FAULT &&
-                                outcome->fault == FAULT_UNCONFIRMED;
+                                fault_is_unconfirmed(outcome->fault);
         return outcome;
     }
-    n->voter.unconfirmed += other->fault == FAULT_UNCONFIRMED;
+    n->voter.unconfirmed += fault_is_unconfirmed(other->fault);
     judge_again(n, now);
     if (!other->text.data) /* else the server's own words */
         explain_refusal(n, now, other, words);

@@ -316,6 +316,14 @@ static void add_failures(const struct watch *w, struct text *why)
     }
 }
 
+/* As a fault of Sentinels, whose user and rights are not the servers'. */
+static enum fault of_sentinels(enum fault fault)
+{
+    return fault == FAULT_DENIED          ? FAULT_SENTINEL_DENIED
+           : fault == FAULT_NO_PERMISSION ? FAULT_SENTINEL_RIGHTS
+                                          : fault;
+}
+
 /* The gravest of what keeps them from naming one. */
 static enum fault worst(const struct watch *w)
 {
@@ -325,7 +333,7 @@ static enum fault worst(const struct watch *w)
         const struct sentinel *st = w->list[i];
         all_unreachable &= st->failed && st->fault == FAULT_UNREACHABLE;
         if (st->failed && fault_needs_repair(st->fault))
-            fault = fault_worse(fault, st->fault);
+            fault = fault_worse(fault, of_sentinels(st->fault));
     }
     return all_unreachable ? FAULT_UNREACHABLE : fault;
 }

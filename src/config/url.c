@@ -627,6 +627,7 @@ void settings_lead_to_sentinels(struct settings *settings)
     settings->sentinel_login = login;
     settings->db = 0;
     settings->sni = NULL;
+    settings->to_sentinels = true;
     settings->scheme = LOCK_SCHEME_AUTO;
     settings->wait_replicas = settings->wait_aof = 0;
 }

@@ -197,10 +197,11 @@ bool weigh_moved_extension(const struct eligibility *e, enum verb_kind verb,
     if (deadline >= last || !guarded(GUARD_MOVED))
         return true;
     *instead = unconfirmed();
+    instead->fault = FAULT_NAMED_LATE;
     instead->sent_at = outcome->sent_at;
     instead->text = slice_of(
-        "the Sentinels have named this primary so shortly before the lease "
-        "ends that the former one may grant the lock, too");
+        "the Sentinels named this primary so shortly before the end of the "
+        "lease that the former primary may also grant the lock");
     return false;
 }
 

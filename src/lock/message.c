@@ -28,6 +28,7 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_DEMOTED:
     case FAULT_COPIES:
     case FAULT_UNCONFIRMED:
+    case FAULT_NAMED_LATE:
     case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_CLUSTER_DOWN:
@@ -43,6 +44,8 @@ enum nxl_result result_of_fault(enum fault fault)
     case FAULT_NO_PERMISSION:
     case FAULT_SCRIPT_DENIED:
     case FAULT_NO_INFO:
+    case FAULT_SENTINEL_DENIED:
+    case FAULT_SENTINEL_RIGHTS:
         return NXL_E_DENIED;
     case FAULT_WRONG_TYPE:
         return NXL_E_WRONG_TYPE;

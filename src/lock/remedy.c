@@ -45,8 +45,8 @@ static const char *const remedies[] = {
         "wait, or make the server keep its locks across restarts "
         "(AOF with appendfsync always) and add durable=1 to its URL",
     [FAULT_PROMOTED] =
-        "wait; a smaller max_ttl_ms, the same in all programs, makes the "
-        "wait after a failover shorter",
+        "wait until then; for a shorter pause after the next failover, set a "
+        "smaller max_ttl_ms in all programs",
     [FAULT_DEMOTED] =
         "wait until another server has been promoted and this address leads "
         "to it",
@@ -56,9 +56,19 @@ static const char *const remedies[] = {
     [FAULT_UNCONFIRMED] =
         "wait until a majority of the Sentinels answers and names one "
         "primary; check that they and the network between them are up",
+    [FAULT_NAMED_LATE] =
+        "use a longer ttl: 3s of the lease must be left when the Sentinels "
+        "name the new primary (docs/failover.md)",
     [FAULT_SENTINELS] =
         "list all Sentinels of the service in the URL, by host and port, and "
         "the name that they have for it (sentinel monitor NAME)",
+    [FAULT_SENTINEL_DENIED] =
+        "the Sentinels have a user and a password of their own: set "
+        "sentinel_user and sentinel_password_file in the URL",
+    [FAULT_SENTINEL_RIGHTS] =
+        "at each Sentinel, allow sentinel_user: +info "
+        "+sentinel|get-master-addr-by-name +sentinel|master "
+        "+sentinel|sentinels",
     [FAULT_NO_INFO] =
         "allow its user to run INFO (ACL: +info), or turn the check "
         "off with guard_restarts=off (risk: after servers that "
@@ -97,15 +107,33 @@ const char *remedy_of(enum fault fault)
     return remedies[fault];
 }
 
+/* Of a Sentinel that is asked by itself. */
+static const char *remedy_at_sentinel(enum fault fault)
+{
+    if (fault == FAULT_DENIED)
+        return remedy_of(FAULT_SENTINEL_DENIED);
+    if (fault == FAULT_NO_PERMISSION)
+        return remedy_of(FAULT_SENTINEL_RIGHTS);
+    if (fault == FAULT_UNREACHABLE)
+        return "check that this Sentinel is running and that its host and port "
+               "in the URL are right";
+    return remedy_of(fault);
+}
+
 const char *remedy_at(enum fault fault, const struct server *s)
 {
+    if (s->to.settings->to_sentinels)
+        return remedy_at_sentinel(fault);
     if (s->follows && (fault == FAULT_UNREACHABLE || fault == FAULT_TIMEOUT))
         return "check that the Sentinels and the server that they name are up; "
                "if they name an address that cannot be reached from here, set "
                "replica-announce-ip at the servers, and sentinel announce-ip "
                "at the Sentinels";
     if (s->follows && fault == FAULT_DEMOTED)
-        return "wait until the Sentinels name the primary; after FAILOVER that "
-               "takes half a minute, so use SENTINEL FAILOVER instead";
+        return "wait until the Sentinels name the new primary (about a second "
+               "after SENTINEL FAILOVER, half a minute after FAILOVER; do not "
+               "send FAILOVER to a server that Sentinels watch)";
+    if (s->who.age && fault == FAULT_NO_INFO) /* guard_restarts must be on */
+        return "allow its user to run INFO (ACL: +info)";
     return remedy_of(fault);
 }

@@ -22,6 +22,7 @@ bool fault_is_transient(enum fault fault)
     case FAULT_CREDENTIALS:
     case FAULT_COPIES:
     case FAULT_UNCONFIRMED:
+    case FAULT_NAMED_LATE:
         return true;
     case FAULT_NONE:
     case FAULT_NOT_PRIMARY:
@@ -38,6 +39,8 @@ bool fault_is_transient(enum fault fault)
     case FAULT_DUPLICATE:
     case FAULT_SENTINEL:
     case FAULT_SENTINELS:
+    case FAULT_SENTINEL_DENIED:
+    case FAULT_SENTINEL_RIGHTS:
     case FAULT_ACTIVE_REPLICA:
     case FAULT_CLUSTER:
     case FAULT_TLS:
@@ -54,6 +57,11 @@ bool fault_is_elsewhere(enum fault fault)
 {
     return fault == FAULT_NOT_PRIMARY || fault == FAULT_DEMOTED ||
            fault == FAULT_CLUSTER;
+}
+
+bool fault_is_unconfirmed(enum fault fault)
+{
+    return fault == FAULT_UNCONFIRMED || fault == FAULT_NAMED_LATE;
 }
 
 bool fault_is_quarantine(enum fault fault)
@@ -78,6 +86,7 @@ static const enum fault order[] = {
     FAULT_UNREACHABLE,
     FAULT_CLUSTER_DOWN,
     FAULT_UNCONFIRMED,
+    FAULT_NAMED_LATE,
     FAULT_DEMOTED,
     FAULT_RESTARTED,
     FAULT_PROMOTED,
@@ -101,7 +110,9 @@ static const enum fault order[] = {
     FAULT_NO_INFO,
     FAULT_SCRIPT_DENIED,
     FAULT_NO_PERMISSION,
+    FAULT_SENTINEL_RIGHTS,
     FAULT_DENIED,
+    FAULT_SENTINEL_DENIED,
     FAULT_CERTIFICATE,
     FAULT_TLS,
     FAULT_SYSTEM,

@@ -44,7 +44,10 @@ enum fault {
                          * several slots */
     FAULT_COPIES,       /* applied, but on too few replicas in time */
     FAULT_UNCONFIRMED,  /* no majority of the Sentinels names this primary */
-    FAULT_SENTINELS,    /* those of the URL are not the ones that it needs */
+    FAULT_NAMED_LATE, /* they named it when too little of the lease was left */
+    FAULT_SENTINELS,  /* those of the URL are not the ones that it needs */
+    FAULT_SENTINEL_DENIED, /* as FAULT_DENIED, but of Sentinels */
+    FAULT_SENTINEL_RIGHTS, /* as FAULT_NO_PERMISSION, but of Sentinels */
     FAULT_CLASSES
 };
 
@@ -54,6 +57,10 @@ bool fault_is_transient(enum fault fault);
 /* Another server may answer at the same address by now (after a failover), so
  * connect again before the next request. */
 bool fault_is_elsewhere(enum fault fault);
+
+/* The server has carried it out; for what the Sentinels say, it does not count.
+ */
+bool fault_is_unconfirmed(enum fault fault);
 
 /* Only time is needed: the server's quarantine has to end. */
 bool fault_is_quarantine(enum fault fault);

@@ -154,8 +154,17 @@ void connect_explain_close(struct server *s)
     if (s->known || s->listens || !reader_idle(s->conn.reader) ||
         !handshake_unanswered(&s->handshake))
         return;
+    if (s->who.sentinel) {
+        text_add(&s->why, " before it answered INFO");
+        if (!s->to.tls)
+            text_add(&s->why, " (a TLS port? write rediss+sentinel://, or add "
+                              "sentinel_tls=1 if the servers have no TLS)");
+        return;
+    }
     text_addf(&s->why,
         " before it answered CLIENT or INFO (%sa proxy for commands with keys "
         "only is not supported)",
-        s->to.tls ? "" : "a TLS port? write rediss://; ");
+        s->to.tls    ? ""
+        : s->follows ? "a TLS port? write rediss+sentinel://; "
+                     : "a TLS port? write rediss://; ");
 }

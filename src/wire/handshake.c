@@ -118,7 +118,7 @@ static void skip_unsent(struct handshake *h)
 
 bool handshake_unanswered(const struct handshake *h)
 {
-    return h->step <= STEP_CLIENT_ID;
+    return h->step <= (h->who->sentinel ? STEP_INFO : STEP_CLIENT_ID);
 }
 
 unsigned handshake_begin(

@@ -248,8 +248,22 @@ class Room(Tap):
             code, out = self.doctor(url=self.group.url(login))
             self.finds(f"without {lacks}", out, "WARN", "sentinel",
                        f"{re.escape(lacks[1:])}.*Remedy: ACL SETUSER watcher "
-                       r"\+info .*at this Sentinel")
+                       r"\+info ")
             self.equal(code, 77, "no lock is granted")
+            self.refused("run says which rights", login,
+                         b"NOPERM", b"at each Sentinel, allow", b"+info")
+        login = "max_ttl_ms=3000&sentinel_user=watcher&sentinel_password="
+        self.refused("a wrong password", login + "other", b"WRONGPASS",
+                     b"set sentinel_user and sentinel_password_file")
+        _, out = self.doctor(url=self.group.url(login + "other"))
+        self.finds("doctor says whose password", out, "WARN", "sentinel",
+                   "WRONGPASS.*sentinel_user and sentinel_password_file")
+
+    def refused(self, name, query, *words):
+        done = self.nx("run", "r", "-n", *TTL, "--", "true",
+                       url=self.group.url(query))
+        self.check(done.returncode == 77 and
+                   all(word in done.stderr for word in words), name, done)
 
     def watched(self):
         plain = f"redis://127.0.0.1:{self.group.primary.port}?max_ttl_ms=3000"
@@ -314,11 +328,11 @@ class Room(Tap):
             "INFO", "replication")), "it becomes a replica")
         code, out = self.doctor()
         self.finds("they name a replica", out, "FAIL", "role",
-                   "a replica, .*still the Sentinels name it.*Remedy: wait "
-                   ".*SENTINEL FAILOVER, not FAILOVER")
+                   "a replica, .*the Sentinels still name it.*Remedy: wait "
+                   ".*SENTINEL FAILOVER to a Sentinel, not FAILOVER")
         self.equal(code, 69, "no lock is granted")
         done = self.nx("run", "r", "-n", *TTL, "--", "true")
-        self.check(b"use SENTINEL FAILOVER instead" in done.stderr,
+        self.check(b"do not send FAILOVER to a server that" in done.stderr,
                    "run says that, too", done)
 
 
@@ -351,7 +365,8 @@ def by_tls(room):
         return
     port = free_port()
     with TlsServer() as server, Sentinel(
-            f"tls-port {port}", "tls-auth-clients no", "tls-replication yes",
+            "bind 127.0.0.1 127.0.0.2", f"tls-port {port}",
+            "tls-auth-clients no", "tls-replication yes",
             f"tls-cert-file {server.file('server.pem')}",
             f"tls-key-file {server.file('server.key')}",
             f"tls-ca-cert-file {server.file('ca.pem')}",
@@ -367,6 +382,25 @@ def by_tls(room):
             room.finds("the server", out, "ok",
                        f"rediss://127.0.0.1:{server.port}/0 tls",
                        "certificate and its names are verified")
+        for what, url, words in (
+                ("a plain URL", f"redis+sentinel://127.0.0.1:{port}/svc",
+                 r"before it answered INFO \(a TLS port\? write "
+                 r"rediss\+sentinel://, or add sentinel_tls=1"),
+                ("a plain port",
+                 f"rediss+sentinel://127.0.0.1:{sentinel.port}/{query}"
+                 "&timeout_ms=100", "as from a Sentinel's plain port: if it is "
+                 "one, add sentinel_tls=0"),
+                ("the server's plain URL",
+                 f"redis+sentinel://127.0.0.1:{port}/{query}&sentinel_tls=1",
+                 r"a TLS port\? write rediss\+sentinel://;"),
+                ("a name that the certificate lacks",
+                 f"rediss+sentinel://127.0.0.2:{port}/{query}",
+                 "not for 127.0.0.2; if that is the right Sentinel, write a "
+                 "name of the certificate in the URL")):
+            done = room.nx("run", "r", "-n", "--ttl", "1s", "--", "true",
+                           url=url)
+            room.check(done.returncode == 69 and
+                       re.search(words, done.stderr.decode()), what, done)
 
 
 def in_clear(room):

@@ -427,7 +427,7 @@ static bool counts(struct world *w, struct link *l, const struct request *r,
     bool does = weigh_outcome(e, verb, outcome, l->alive_at, w->now, other) &&
                 weigh_extension(e, verb, outcome,
                     life_lasts_until(&r->worker->life), other);
-    if (!does && other->fault == FAULT_UNCONFIRMED)
+    if (!does && fault_is_unconfirmed(other->fault))
         checker_void(w, r->message.token);
     if (!does && eligibility_recheck(&l->eligibility, w->now))
         l->elsewhere = true;

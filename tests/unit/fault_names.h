@@ -40,7 +40,10 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_SLOTS] = "slots",
         [FAULT_COPIES] = "copies",
         [FAULT_UNCONFIRMED] = "unconfirmed",
+        [FAULT_NAMED_LATE] = "named late",
         [FAULT_SENTINELS] = "sentinels",
+        [FAULT_SENTINEL_DENIED] = "sentinel denied",
+        [FAULT_SENTINEL_RIGHTS] = "sentinel rights",
     };
 
     return names[fault];

@@ -363,6 +363,7 @@ static void test_impossible_replies(void **state)
 /* Nothing but AUTH and SELECT was answered. */
 static void test_unanswered(void **state)
 {
+    static const struct credentials sentinel = {.sentinel = true};
     struct handshake h;
 
     (void)state;
@@ -373,6 +374,8 @@ static void test_unanswered(void **state)
     begin(&h, &secret, 3 + SCRIPTS_LOADED);
     assert_true(handshake_unanswered(&h));
     assert_waits(&h, words(REPLY_STATUS, "OK"));
+    assert_true(handshake_unanswered(&h));
+    begin(&h, &sentinel, 1); /* INFO is its first command */
     assert_true(handshake_unanswered(&h));
 }
 

@@ -12,6 +12,7 @@
 
 static struct server server;
 static struct server_address address, addresses[3];
+static struct settings settings;
 static struct request requests[3];
 static struct nxl_client client;
 static struct note notes[3];
@@ -29,7 +30,9 @@ static int set_up(void **state)
 {
     (void)state;
     address = (struct server_address){0};
-    server = (struct server){.to.address = &address};
+    settings = (struct settings){0};
+    server =
+        (struct server){.to = {.address = &address, .settings = &settings}};
     requests[0].server = &server;
     client = (struct nxl_client){.server_count = 1};
     text_add(&address.name, "redis://db7:6379/0");
@@ -109,7 +112,10 @@ static void faults_become_results(void **state)
         {FAULT_SLOTS, NXL_E_REFUSED},
         {FAULT_COPIES, NXL_E_REFUSED},
         {FAULT_UNCONFIRMED, NXL_E_REFUSED},
+        {FAULT_NAMED_LATE, NXL_E_REFUSED},
         {FAULT_SENTINELS, NXL_E_URL},
+        {FAULT_SENTINEL_DENIED, NXL_E_DENIED},
+        {FAULT_SENTINEL_RIGHTS, NXL_E_DENIED},
     };
     assert_int_equal(sizeof(rows) / sizeof(rows[0]), FAULT_CLASSES);
     for (size_t i = 0; i < FAULT_CLASSES; i++)
@@ -124,6 +130,49 @@ static void server_words_remedy(void **state)
         "redis://db7:6379/0: OOM command not allowed; the server has reached "
         "maxmemory; raise it or free memory");
     assert_string_equal(client.message.data, operation.message->data);
+}
+
+/* What ends the message, of this fault. */
+static void assert_remedy(enum fault fault, const char *remedy)
+{
+    const char *said;
+    say_fault(fault, "words");
+    said = say_result(result_of_fault(fault), fault);
+    assert_non_null(strchr(said, ';'));
+    assert_string_equal(strchr(said, ';') + 2, remedy);
+}
+
+static void remedies_with_sentinels(void **state)
+{
+    static const struct age_terms age;
+    (void)state;
+    assert_remedy(FAULT_SENTINEL_DENIED,
+        "the Sentinels have a user and a password of their own: set "
+        "sentinel_user and sentinel_password_file in the URL");
+    assert_remedy(FAULT_SENTINEL_RIGHTS,
+        "at each Sentinel, allow sentinel_user: +info "
+        "+sentinel|get-master-addr-by-name +sentinel|master "
+        "+sentinel|sentinels");
+    server.follows = true;
+    assert_remedy(FAULT_DENIED,
+        "check the user and password, in the URL or wherever they come from");
+    assert_remedy(FAULT_DEMOTED,
+        "wait until the Sentinels name the new primary (about a second after "
+        "SENTINEL FAILOVER, half a minute after FAILOVER; do not send FAILOVER "
+        "to a server that Sentinels watch)");
+    server.who.age = &age; /* guard_failover=on */
+    assert_remedy(FAULT_NO_INFO, "allow its user to run INFO (ACL: +info)");
+}
+
+static void remedies_of_a_sentinel_alone(void **state)
+{
+    (void)state;
+    settings.to_sentinels = true;
+    assert_remedy(FAULT_DENIED, remedy_of(FAULT_SENTINEL_DENIED));
+    assert_remedy(FAULT_NO_PERMISSION, remedy_of(FAULT_SENTINEL_RIGHTS));
+    assert_remedy(FAULT_UNREACHABLE,
+        "check that this Sentinel is running and that its host and port in the "
+        "URL are right");
 }
 
 static void the_last_fault_is_told(void **state)
@@ -252,6 +301,7 @@ static void of_three(void)
     client.server_count = 3;
     for (int i = 0; i < 3; i++) {
         three[i].to.address = &addresses[i];
+        three[i].to.settings = &settings;
         requests[i].server = &three[i];
         text_addf(&addresses[i].name, "redis://%c", 'a' + i);
         three[i].state = SERVER_UP;
@@ -361,6 +411,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         message_test(faults_become_results),
         message_test(server_words_remedy),
+        message_test(remedies_with_sentinels),
+        message_test(remedies_of_a_sentinel_alone),
         message_test(the_last_fault_is_told),
         message_test(foreign_bytes_are_made_visible),
         message_test(long_words_fit),

@@ -307,7 +307,7 @@ static void at_another_primary(void **state)
             fail_msg("row %zu", i);
         if (counts)
             continue;
-        assert_int_equal(instead.fault, FAULT_UNCONFIRMED);
+        assert_int_equal(instead.fault, FAULT_NAMED_LATE);
         assert_true(instead.unsure && instead.text.len > 0);
         assert_true(instead.sent_at == o.sent_at);
     }

@@ -142,8 +142,11 @@ static bool tls_open(
     }
     clear_errors();
     t->own = new_session(ctx, to);
-    t->silence = "no answer to the TLS handshake (as from a plain Redis port: "
-                 "if it is one, write redis://)";
+    t->silence = to->settings->to_sentinels
+                     ? "no answer to the TLS handshake (as from a Sentinel's "
+                       "plain port: if it is one, add sentinel_tls=0)"
+                     : "no answer to the TLS handshake (as from a plain Redis "
+                       "port: if it is one, write redis://)";
     if (!t->own)
         text_set(error, "out of memory: cannot prepare TLS");
     return t->own;

@@ -217,8 +217,14 @@ static void explain_refusal(const struct session *s, struct text *out)
         text_add(out, ", not for ");
         text_add_foreign(
             out, slice_of(set->sni ? set->sni : s->to->address->host));
-        text_add(out, "; if that is the right server, add sni=NAME with a name "
-                      "of the certificate (redis-cli does not check names)");
+        text_add(
+            out, set->to_sentinels
+                     ? "; if that is the right Sentinel, write a name of "
+                       "the certificate in the URL (sni= is for the "
+                       "servers only)"
+                     : "; if that is the right server, add sni=NAME with a "
+                       "name of the certificate (redis-cli does not check "
+                       "names)");
         return;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
         text_set(out, "the certificate is self-signed, and ");
