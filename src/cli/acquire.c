@@ -18,7 +18,7 @@
 #include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/foreign.h"
-#include "cli/holder.h"
+#include "cli/holders.h"
 #include "cli/label.h"
 #include "cli/line.h"
 #include "cli/outage.h"
@@ -68,9 +68,10 @@ static int report_data(struct session *session, const nxl_holder *holder)
 /* Would the wait deadlock? The enclosing run waits for us, unless we are in its
  * background, so only an unlimited wait is refused. */
 static bool waits_for_enclosing(
-    const struct session *session, const nxl_holder *holder)
+    const struct session *session, const struct holders *holders)
 {
-    return session->args->wait_ms == NXL_FOREVER && holder_is_around(holder);
+    return session->args->wait_ms == NXL_FOREVER &&
+           holders_around(holders, session->args);
 }
 
 static int report_deadlock(const struct session *session)
@@ -87,16 +88,16 @@ static int64_t waited_ms(const struct wait *wait)
     return ms_between(wait->since, nxl_now_ns());
 }
 
-static void report_waiting(struct wait *wait, const nxl_holder *holder)
+static void report_waiting(struct wait *wait, const struct holders *holders)
 {
     struct session *session = wait->session;
     char words[HOLDER_WORDS], polls[LINE_POLLS] = "", who[HOLDER_WHO];
     struct event event = {.kind = EVENT_WAITING,
-        .holder = holder_who(who, holder),
-        .left_ms = holder->left_ms};
+        .holder = holders_who(who, holders),
+        .left_ms = holders->first.left_ms};
 
     /* On some of several servers it may be this process. */
-    if (nxl_holder_is(holder, nxl_lock_token(session->lock)))
+    if (nxl_holder_is(&holders->first, nxl_lock_token(session->lock)))
         return;
     if (wait->reported_holder)
         return;
@@ -104,32 +105,33 @@ static void report_waiting(struct wait *wait, const nxl_holder *holder)
     if (session->args->verbose)
         line_polls(polls, session);
     event_report(event, "waiting for '%s': %s%s", session->args->shown,
-        holder_words(words, holder), polls);
+        holders_words(words, holders), polls);
 }
 
 /* Takes the result of the inspection. */
 static void take_inspection(struct wait *wait, int result)
 {
     struct session *session = wait->session;
-    nxl_holder holder = NXL_HOLDER_INIT;
+    struct holders holders = {.first = NXL_HOLDER_INIT};
 
     wait->look_at = nxl_now_ns() + LOOK_AGAIN;
     if (result == NXL_OK)
-        result = nxl_lock_holder(wait->looker, &holder);
+        result = holders_read(&holders, wait->looker);
     if (result == NXL_OK || result == NXL_FREE)
         outage_ended(&wait->outage, session->args, waited_ms(wait));
     if (result == NXL_E_WRONG_TYPE) {
         wait->code = report_wrong_type(session, wait->looker);
-    } else if (result == NXL_OK && holder_is_data(&holder)) {
-        wait->code = report_data(session, &holder);
-    } else if (result == NXL_OK && waits_for_enclosing(session, &holder)) {
+    } else if (result == NXL_OK && holder_is_data(&holders.first)) {
+        wait->code = report_data(session, &holders.first);
+    } else if (result == NXL_OK && waits_for_enclosing(session, &holders)) {
         wait->code = report_deadlock(session);
     } else if (result == NXL_OK) {
-        report_waiting(wait, &holder);
+        report_waiting(wait, &holders);
     } else if (result != NXL_FREE) {
         outage_began(
             &wait->outage, session, result, nxl_lock_errmsg(wait->looker));
     }
+    holders_free(&holders);
     if (wait->code != 0)
         nxl_lock_cancel(session->lock);
 }
@@ -175,21 +177,25 @@ static int report_busy(struct wait *wait)
     struct event event = {
         .kind = EVENT_SKIPPED, .skip = SKIP_BUSY, .waited_ms = waited_ms(wait)};
     char words[HOLDER_WORDS], who[HOLDER_WHO];
-    nxl_holder holder = NXL_HOLDER_INIT;
-    int rc = holder_ask(session, &holder);
+    struct holders holders;
+    int rc = holders_ask(session, &holders);
+    int code = session->args->busy_code;
 
-    if (session->caught != 0)
-        return session_interrupted(session);
-    if (rc == NXL_E_WRONG_TYPE)
-        return report_wrong_type(session, session->lock);
-    if (rc == NXL_OK && holder_is_data(&holder))
-        return report_data(session, &holder);
-    if (rc == NXL_OK)
-        event.holder = holder_who(who, &holder);
-    event_report(event, "'%s' is %s", session->args->shown,
-        rc == NXL_OK ? holder_words(words, &holder)
-                     : "held by another process");
-    return session->args->busy_code;
+    if (session->caught != 0) {
+        code = session_interrupted(session);
+    } else if (rc == NXL_E_WRONG_TYPE) {
+        code = report_wrong_type(session, session->lock);
+    } else if (rc == NXL_OK && holder_is_data(&holders.first)) {
+        code = report_data(session, &holders.first);
+    } else {
+        if (rc == NXL_OK)
+            event.holder = holders_who(who, &holders);
+        event_report(event, "'%s' is %s", session->args->shown,
+            rc == NXL_OK ? holders_words(words, &holders)
+                         : "held by another process");
+    }
+    holders_free(&holders);
+    return code;
 }
 
 /* Did a dead program of the timestamp scheme leave the key? An acquire without

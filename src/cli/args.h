@@ -114,6 +114,9 @@ struct args {
     int64_t lease_limit_ms; /* what --ttl and --at-least may be at most */
     struct run_args run;
     struct once_args work;
+    int permits; /* --permits; 0: not given */
+    int weight;  /* --weight; 0: not given */
+    bool shared; /* -s */
     int busy_code;
     bool no_wait;        /* -n */
     const char *wait;    /* -w as it was written, or NULL */
@@ -128,6 +131,12 @@ struct args {
     bool json;
     bool help;
 };
+
+/* Is it for a lock that others may hold too? */
+static inline bool args_share(const struct args *args)
+{
+    return args->shared || args->permits > 1;
+}
 
 /* The lease when --ttl is not given: the library's own default, written out
  * because it goes into the child's environment. */

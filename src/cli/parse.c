@@ -59,6 +59,9 @@ static const struct {
 } not_of_once[] = {
     {"every", "its record decides when CMD may run again: see --keep"},
     {"at-least", "its record keeps others from running CMD: see --keep"},
+    {"permits", "work that must be done once needs an exclusive lock"},
+    {"shared", "work that must be done once needs an exclusive lock"},
+    {"weight", "work that must be done once needs an exclusive lock"},
     {"on-down", "without a server nothing is known about the work"},
 };
 #define NOT_OF_ONCE (sizeof(not_of_once) / sizeof(not_of_once[0]))
@@ -342,6 +345,23 @@ static const char *once_fault(const struct args *args)
     return NULL;
 }
 
+/* The same for the options of locks that several hold. */
+static const char *share_fault(const struct args *args)
+{
+    static char room[64];
+
+    if (args->shared && (args->permits > 0 || args->weight > 0))
+        return "--shared excludes --permits and --weight: a shared lock has no "
+               "limit";
+    if (args->weight > 0 && args->permits == 0)
+        return "--weight has no effect without --permits";
+    if (args->weight <= args->permits)
+        return NULL;
+    snprintf(room, sizeof(room), "--weight %d is more than --permits %d",
+        args->weight, args->permits);
+    return room;
+}
+
 /* Which options exclude each other, or have no effect; or NULL. */
 static const char *option_fault(const struct args *args)
 {
@@ -355,9 +375,8 @@ static const char *option_fault(const struct args *args)
         return "--token and --force exclude each other";
     if (args->line && (args->force || args->token))
         return "--line excludes --force and --token";
-    if ((fault = once_fault(args)))
-        return fault;
-    return NULL;
+    fault = once_fault(args);
+    return fault ? fault : share_fault(args);
 }
 
 static int check_complete(struct args *args)

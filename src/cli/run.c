@@ -76,7 +76,8 @@ static void report_unfenced(const struct session *session)
 {
     const char *why = session->unfenced;
 
-    if (session->fenced || session->unlocked)
+    /* Of several holders all are right at once: there is none to be had. */
+    if (session->fenced || session->unlocked || args_share(session->args))
         return;
     event_report((struct event){.kind = EVENT_UNFENCED, .why = why},
         "'%s' has no fencing token, so NXLOCK_FENCE is not set: %s",

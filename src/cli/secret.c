@@ -23,6 +23,15 @@ bool is_token(const char *word)
                             : !isxdigit((unsigned char)word[i]))
             return false;
     }
+    if (word[i] == '+') {
+        size_t weight = strspn(word + i + 1, "0123456789");
+        i += 1 + weight;
+        size_t permits =
+            word[i] == '/' ? strspn(word + i + 1, "0123456789") : 0;
+        if (weight == 0 || permits == 0)
+            return false;
+        i += 1 + permits;
+    }
     return word[i] == '\0' || word[i] == '@';
 }
 

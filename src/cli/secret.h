@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 
-/* Is it "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", or that and "@label"? */
+/* Is it "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", or that with "+weight/permits",
+ * "@label", or both in this order behind it? */
 bool is_token(const char *word);
 
 /* Does it begin with 8-4-4- hexadecimal digits, or 7-4-4-? Then it is probably

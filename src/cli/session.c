@@ -110,6 +110,9 @@ static int make_lock(struct session *session)
         options.ttl_ms = session->args->ttl_ms;
     options.label = session->label;
     options.fence = session->fenced;
+    options.permits = session->args->permits;
+    options.weight = session->args->weight;
+    options.shared = session->args->shared;
     options.min_hold_ms = session->args->run.at_least_ms;
     options.renew = session->args->child != NULL;
     return nxl_lock_new(
@@ -143,13 +146,27 @@ static bool say_short_lease(const struct session *session)
     return true;
 }
 
+/* Reports --permits with several servers, which the library refuses too. */
+static bool say_several_servers(const struct session *session)
+{
+    if (session->args->permits <= 1 || nxl_client_servers(session->client) <= 1)
+        return false;
+    say("--permits %d needs one server: majorities of several servers would "
+        "grant more permits than that; give one URL, with replicas if the lock "
+        "must survive a failure",
+        session->args->permits);
+    return true;
+}
+
 static int open_lock(struct session *session, const char *label)
 {
     const struct args *args = session->args;
 
     session->label = label;
     event_set_label(label);
-    session->fenced = args->command == CMD_RUN;
+    session->fenced = args->command == CMD_RUN && !args_share(args);
+    if (say_several_servers(session))
+        return EXIT_USAGE;
     int rc = make_lock(session);
     if (rc == NXL_E_INVALID && session->fenced)
         rc = session_drop_fence(session, "scheme=timestamp has none");

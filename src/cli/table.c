@@ -29,6 +29,7 @@ COMMAND_LIST
 #define RUNNING (ON(RUN) | ON(ONCE))
 #define ACQUIRING (RUNNING | ON(ACQUIRE))
 #define WITH_TOKEN (ON(RENEW) | ON(RELEASE))
+#define SHARING (RUN | ON(ACQUIRE) | ON(WAIT))
 #define LOGGING (ACQUIRING | WITH_TOKEN | ON(WAIT) | ON(UNLOCK))
 
 const struct exit_info exit_table[] = {
@@ -87,6 +88,9 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
 #define CODES(name, into, text) \
     {0, name, "CODES", NULL, VALUE_CODES, ON(ONCE), \
         offsetof(struct args, into), .help = text}
+#define COUNT(name, value, commands, into, range, text) \
+    {0, name, value, NULL, VALUE_NUMBER, commands, \
+        offsetof(struct args, into), 0, range, NULL, text, NULL, false}
 #define TIME(letter, name, commands, into, range, text) \
     {letter, name, "DUR", NULL, VALUE_DURATION, commands, \
         offsetof(struct args, into##_ms), offsetof(struct args, into), \
@@ -117,6 +121,7 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
 #define KEEP 1, INT64_C(365) * 24 * 3600 * 1000, "such as 3d, at most 365d"
 #define SOME 1, 0, "such as 30s"
 #define ANY 0, 0, NULL
+#define PERMITS 1, INT32_MAX, "from 1 to 2147483647"
 
 static const struct option options[] = {
 FLAG('n', "no-wait", ACQUIRING, no_wait,
@@ -127,6 +132,12 @@ TIME_KEY(0, "ttl", ACQUIRING | ON(RENEW) | ON(DOCTOR), ttl, LEASE,
     "lease: how long a crashed holder blocks others (30s)"),
 TIME(0, "ttl", ON(DRILL), ttl, DRILL_LEASE,
     "its lock's lease; a drill takes 4 times that (2s)"),
+COUNT("permits", "N", SHARING, permits, PERMITS,
+    "hold it with others: at most N permits in all"),
+COUNT("weight", "K", SHARING, weight, PERMITS,
+    "with --permits: how many this holder takes (1)"),
+FLAG('s', "shared", SHARING, shared,
+    "share it with all others that do, as readers do"),
 {'E', "busy-code", "CODE", NULL, VALUE_NUMBER, ACQUIRING,
     offsetof(struct args, busy_code), 0, 0, 255, "from 0 to 255", NULL,
     "exit code if the lock is busy (75)", NULL, false},

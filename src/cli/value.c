@@ -232,7 +232,8 @@ int value_set(struct args *args, const struct option *option, const char *shown,
             return set_text(member, shown, value);
         /* The value is not quoted: it may be most of a token. */
         say("%s needs the token that 'nxlock acquire' printed, UUID or "
-            "UUID@label, all of it",
+            "UUID@label, of several holders UUID+weight/permits@label, all of "
+            "it",
             shown);
         return EXIT_USAGE;
     case VALUE_WORD:

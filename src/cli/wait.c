@@ -13,7 +13,7 @@
 
 #include "cli/duration.h"
 #include "cli/event.h"
-#include "cli/holder.h"
+#include "cli/holders.h"
 #include "cli/outage.h"
 #include "cli/outbox.h"
 #include "cli/partial.h"
@@ -71,8 +71,10 @@ static bool pause_for(struct waiter *waiter, int64_t left_ms)
 
 /* Is waiting useless, because the key will never be free? Then an exit code,
  * after reporting why; otherwise 0. */
-static int report_hopeless(const struct args *args, const nxl_holder *holder)
+static int report_hopeless(
+    const struct args *args, const struct holders *holders)
 {
+    const nxl_holder *holder = &holders->first;
     char words[HOLDER_WORDS];
 
     if (holder_is_data(holder)) {
@@ -82,7 +84,7 @@ static int report_hopeless(const struct args *args, const nxl_holder *holder)
             args->shown, words);
         return EXIT_UNAVAILABLE;
     }
-    if (args->wait_ms != NXL_FOREVER || !holder_is_around(holder))
+    if (args->wait_ms != NXL_FOREVER || !holders_around(holders, args))
         return 0;
     event_report((struct event){.kind = EVENT_FAILED},
         HOLDER_DEADLOCK "; wait outside of it, or with -w", args->shown);
@@ -94,18 +96,24 @@ static int64_t waited_ms(const struct waiter *waiter)
     return ms_between(waiter->since, nxl_now_ns());
 }
 
-static void report_free(const struct waiter *waiter)
+/* Reports that it is free, or that holders leave room for what is wanted. */
+static void report_free(
+    const struct waiter *waiter, const struct holders *holders)
 {
+    const struct args *args = waiter->session.args;
+    char words[HOLDER_WORDS];
     int64_t ms = waited_ms(waiter);
     char waited[DURATION_ROOM];
 
+    bool is_free = holders->count == 0 || holder_is_over(&holders->first);
     event_report((struct event){.kind = EVENT_FREE, .waited_ms = ms},
-        "'%s' is free; waited %s", waiter->session.args->shown,
+        "'%s' is %s; waited %s", args->shown,
+        is_free ? "free" : holders_words(words, holders),
         duration_rough(waited, ms));
 }
 
 /* Reports, once, who holds it. */
-static void report_holder(struct waiter *waiter, const nxl_holder *holder)
+static void report_holder(struct waiter *waiter, const struct holders *holders)
 {
     char words[HOLDER_WORDS], who[HOLDER_WHO];
 
@@ -113,57 +121,82 @@ static void report_holder(struct waiter *waiter, const nxl_holder *holder)
         return;
     waiter->reported_holder = true;
     event_report((struct event){.kind = EVENT_WAITING,
-                     .holder = holder_who(who, holder),
-                     .left_ms = holder->left_ms},
+                     .holder = holders_who(who, holders),
+                     .left_ms = holders->first.left_ms},
         "waiting for '%s': %s", waiter->session.args->shown,
-        holder_words(words, holder));
+        holders_words(words, holders));
 }
 
 /* Reports what the server said, or that it said nothing. */
-static void report_wait(struct waiter *waiter, int rc, const nxl_holder *holder)
+static void report_wait(
+    struct waiter *waiter, int rc, const struct holders *holders)
 {
     const struct args *args = waiter->session.args;
 
-    if (holder) {
+    if (rc == NXL_OK) {
         outage_ended(&waiter->outage, args, waited_ms(waiter));
-        report_holder(waiter, holder);
+        report_holder(waiter, holders);
     } else {
         outage_began(&waiter->outage, &waiter->session, rc,
             nxl_lock_errmsg(waiter->session.lock));
     }
 }
 
-static int wait_for(struct waiter *waiter)
+static int report_busy(
+    const struct waiter *waiter, const struct holders *holders)
+{
+    char words[HOLDER_WORDS], who[HOLDER_WHO];
+
+    event_report((struct event){.kind = EVENT_SKIPPED,
+                     .skip = SKIP_BUSY,
+                     .waited_ms = waited_ms(waiter),
+                     .holder = holders_who(who, holders)},
+        "'%s' is %s", waiter->session.args->shown,
+        holders_words(words, holders));
+    return EXIT_BUSY;
+}
+
+/* Takes the result of an inspection. True: go on waiting; otherwise *code is
+ * the exit code. */
+static bool take_inspection(
+    struct waiter *waiter, int rc, const struct holders *holders, int *code)
 {
     struct session *session = &waiter->session;
-    char words[HOLDER_WORDS], who[HOLDER_WHO];
-    nxl_holder holder = NXL_HOLDER_INIT;
+    bool held = rc == NXL_OK && !holders_leave_room(holders, session->args);
 
-    for (;;) {
-        int rc = nxl_lock_inspect(session->lock, &holder);
-        bool held = rc == NXL_OK && !holder_is_over(&holder);
-        if (rc == NXL_FREE || (rc == NXL_OK && !held)) {
-            partial_say(session->client);
-            report_free(waiter);
-            return EXIT_DONE;
-        }
-        if (!held && !result_may_pass(rc))
-            return session_failed(session, "look at", rc);
-        int code = held ? report_hopeless(session->args, &holder) : 0;
-        if (code != 0)
-            return code;
-        report_wait(waiter, rc, held ? &holder : NULL);
-        if (pause_for(waiter, held ? holder.left_ms : -1))
-            continue;
-        if (!held)
-            return session_failed(session, "look at", rc);
-        event_report((struct event){.kind = EVENT_SKIPPED,
-                         .skip = SKIP_BUSY,
-                         .waited_ms = waited_ms(waiter),
-                         .holder = holder_who(who, &holder)},
-            "'%s' is %s", session->args->shown, holder_words(words, &holder));
-        return EXIT_BUSY;
+    if (rc == NXL_FREE || (rc == NXL_OK && !held)) {
+        partial_say(session->client);
+        report_free(waiter, holders);
+        *code = EXIT_DONE;
+        return false;
     }
+    if (!held && !result_may_pass(rc)) {
+        *code = session_failed(session, "look at", rc);
+        return false;
+    }
+    *code = held ? report_hopeless(session->args, holders) : 0;
+    if (*code != 0)
+        return false;
+    report_wait(waiter, rc, holders);
+    if (pause_for(waiter, held ? holders->least_ms : -1))
+        return true;
+    *code = held ? report_busy(waiter, holders)
+                 : session_failed(session, "look at", rc);
+    return false;
+}
+
+static int wait_for(struct waiter *waiter)
+{
+    struct holders holders;
+    int code = 0;
+    bool again;
+
+    do {
+        int rc = holders_look(&holders, waiter->session.lock);
+        again = take_inspection(waiter, rc, &holders, &code);
+        holders_free(&holders);
+    } while (again);
+    return code;
 }
 
 int subcommand_wait(const struct args *args)
