@@ -1162,7 +1162,8 @@ typedef struct nxl_record {
  * are these, NXL_FREE (the work may be begun) and NXL_BUSY. NXL_UNKNOWN: not
  * held; the library takes it back as soon as it can; if it cannot, the work is
  * in doubt though nobody did it. Other results as nxl_lock_acquire(); also
- * NXL_E_UNSUPPORTED: several servers, NXL_SCHEME_TIMESTAMP, a server without
+ * NXL_E_UNSUPPORTED: several servers, guard_failover (which is on with
+ * Sentinels) without wait_replicas, NXL_SCHEME_TIMESTAMP, a server without
  * scripts or before 3.2; NXL_E_WRONG_TYPE: the record's key holds something
  * else; NXL_E_URL: durable=1 in the URL, and the server writes no AOF. */
 int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
