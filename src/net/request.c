@@ -415,7 +415,7 @@ static bool wrote(const struct exchange *x)
 {
     int64_t left_ms = x->outcome.left_ms;
     return left_ms != LEFT_FOREVER &&
-           (exchange_compares(x) || left_ms <= (int64_t)x->verb->ttl_ms);
+           (exchange_always_writes(x) || left_ms <= (int64_t)x->verb->ttl_ms);
 }
 
 /* True when the reply completed r. */

@@ -184,6 +184,11 @@ bool exchange_compares(const struct exchange *x)
     return x->strategy && x->strategy->is_script;
 }
 
+bool exchange_always_writes(const struct exchange *x)
+{
+    return x->strategy && x->strategy->always_writes;
+}
+
 bool exchange_cancel(struct exchange *x)
 {
     if (!x->dialect || x->dialect->in_transaction != x)

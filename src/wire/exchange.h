@@ -63,6 +63,8 @@ bool exchange_opened(const struct exchange *x);
 
 /* Is the command that was sent a compare-and-change of its own? */
 bool exchange_compares(const struct exchange *x);
+/* Does an extension write even if the lease is longer already? */
+bool exchange_always_writes(const struct exchange *x);
 
 /* As far as x knows: does the value itself contain the time at which the lock
  * ends? Then the lease cannot be shortened. */

@@ -21,6 +21,7 @@ static const struct strategy set_by_script = {.name = "SETNX script",
 static const struct strategy extend_by_script = {.name = "scripts",
     .form = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
     .fallback = ON_REFUSED,
+    .always_writes = true,
     .encode = scripted_encode,
     .reply = scripted_extended};
 

@@ -146,6 +146,8 @@ struct strategy {
     /* RELEASE: one command compares, deletes, and removes the token from its
      * line. */
     bool is_script;
+    /* EXTEND: a lease that is longer is not shortened, but written again. */
+    bool always_writes;
     /* The value contains the time of the server's clock at which the lock ends;
      * this cannot be moved to an earlier time. */
     bool ttl_is_in_value;

@@ -193,6 +193,8 @@ static void what_compares_by_itself(void **state)
             sends();
             assert_int_equal(
                 exchange_compares(&x), kind == VERB_RELEASE && i == 0);
+            assert_int_equal(
+                exchange_always_writes(&x), kind == VERB_EXTEND && i == 0);
         }
     }
 }
