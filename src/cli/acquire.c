@@ -65,13 +65,38 @@ static int report_data(struct session *session, const nxl_holder *holder)
     return EXIT_UNAVAILABLE;
 }
 
+/* Does a waiter that is before us in line have no room beside an enclosing run?
+ * That run waits for us, and nobody passes the waiter. */
+static bool waits_behind_blocked(
+    struct session *session, const struct holders *holders)
+{
+    struct line line;
+
+    line_read(session, &line);
+    for (size_t i = 0; i < line.shown; i++) {
+        const struct line_waiter *waiter = &line.list[i];
+        struct share share = {
+            (uint32_t)waiter->who.weight, (uint32_t)waiter->who.permits};
+        if (nxl_holder_is(&waiter->who, nxl_lock_token(session->lock)))
+            break;
+        if (!waiter->dead && holders_around(holders, share))
+            return true;
+    }
+    return false;
+}
+
 /* Would the wait deadlock? The enclosing run waits for us, unless we are in its
  * background, so only an unlimited wait is refused. */
 static bool waits_for_enclosing(
-    const struct session *session, const struct holders *holders)
+    struct session *session, const struct holders *holders)
 {
-    return session->args->wait_ms == NXL_FOREVER &&
-           holders_around(holders, session->args);
+    struct share none = {0, 0};
+
+    /* Is there any enclosing run among them? */
+    if (session->args->wait_ms != NXL_FOREVER || !holders_around(holders, none))
+        return false;
+    return holders_around(holders, holders_wanted(session->args)) ||
+           waits_behind_blocked(session, holders);
 }
 
 static int report_deadlock(const struct session *session)
@@ -116,7 +141,7 @@ static void take_inspection(struct wait *wait, int result)
 
     wait->look_at = nxl_now_ns() + LOOK_AGAIN;
     if (result == NXL_OK)
-        result = holders_read(&holders, wait->looker);
+        result = holders_read(&holders, session->client, wait->looker);
     if (result == NXL_OK || result == NXL_FREE)
         outage_ended(&wait->outage, session->args, waited_ms(wait));
     if (result == NXL_E_WRONG_TYPE) {

@@ -122,6 +122,8 @@ struct args {
     const char *wait;    /* -w as it was written, or NULL */
     const char *metrics; /* run, once: --metrics, or NULL */
     bool force;          /* unlock */
+    bool every_holder;   /* unlock: --all */
+    const char *holder;  /* unlock: --holder, or NULL */
     bool yes;            /* unlock, once */
     bool line;           /* unlock: the line instead of the lock */
     bool records;        /* doctor, list: also those of nxlock once */

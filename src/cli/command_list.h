@@ -46,6 +46,7 @@ COMMAND(UNLOCK, unlock, .operands = "NAME", \
     .purpose = "remove the lock of a dead holder", \
     .synopsis = "nxlock unlock NAME --token TOKEN [OPTION...]\n" \
     "nxlock unlock NAME --force [--yes] [OPTION...]\n" \
+    "nxlock unlock NAME --holder ID|--all [--yes] [OPTION...]\n" \
     "nxlock unlock NAME --line [--yes] [OPTION...]\n") \
 COMMAND(DOCTOR, doctor, .operands = "[NAME]", \
     .purpose = "check whether the server suits locks", \

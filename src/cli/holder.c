@@ -16,6 +16,7 @@
 #include "cli/label.h"
 #include "cli/report.h"
 #include "cli/secret.h"
+#include "model/token.h"
 #include "wire/value.h"
 
 /* How much of a foreign value is shown: enough to recognize it. */
@@ -36,6 +37,9 @@ void holder_make(nxl_holder *holder, struct slice token, int64_t left_ms)
         token.data);
     holder->value_length = strlen(holder->value);
     holder->left_ms = left_ms;
+    struct share share = token_share(token);
+    holder->weight = share.weight;
+    holder->permits = share.permits;
     const char *at = strchr(holder->value, '@');
     holder->label = at ? at + 1 : NULL;
 }

@@ -54,25 +54,51 @@ static bool make_room(struct holders *holders)
     return true;
 }
 
-static int read_list(struct holders *holders, const nxl_lock *lock)
+/* Was it found on an earlier server? */
+static bool is_listed(const struct holders *holders, const nxl_holder *holder)
+{
+    size_t i = 0;
+
+    while (
+        i < holders->count && !nxl_holder_is(&holders->list[i], holder->value))
+        i++;
+    return i < holders->count;
+}
+
+/* Adds those of one server. */
+static int read_server(
+    struct holders *holders, const nxl_lock *lock, size_t server)
 {
     for (size_t i = 0;; i++) {
         if (!make_room(holders))
             return NXL_E_NOMEM;
         nxl_holder *holder = &holders->list[holders->count];
         *holder = (nxl_holder)NXL_HOLDER_INIT;
-        int rc = nxl_lock_holder_at(lock, 0, i, holder);
+        int rc = nxl_lock_holder_at(lock, server, i, holder);
         if (rc != NXL_OK) {
-            holders->partial = rc != NXL_FREE || i == SHOWN_MOST;
+            holders->partial |= i == SHOWN_MOST || rc == NXL_E_NOMEM;
             return NXL_OK;
         }
-        add(holders, holder);
+        if (server == 0 || !is_listed(holders, holder))
+            add(holders, holder);
     }
 }
 
-int holders_read(struct holders *holders, const nxl_lock *lock)
+static int read_list(struct holders *holders, const nxl_lock *lock)
 {
-    *holders = (struct holders){.first = NXL_HOLDER_INIT, .least_ms = -1};
+    int rc = NXL_OK;
+
+    for (size_t i = 0; rc == NXL_OK && i < holders->servers; i++)
+        rc = read_server(holders, lock, i);
+    return rc;
+}
+
+int holders_read(
+    struct holders *holders, const nxl_client *client, const nxl_lock *lock)
+{
+    *holders = (struct holders){.first = NXL_HOLDER_INIT,
+        .servers = nxl_client_servers(client),
+        .least_ms = -1};
     int rc = nxl_lock_holder(lock, &holders->first);
     if (rc != NXL_OK)
         return rc;
@@ -88,22 +114,24 @@ int holders_read(struct holders *holders, const nxl_lock *lock)
 }
 
 /* Takes the result of an inspection. */
-static int take_result(struct holders *holders, const nxl_lock *lock, int rc)
+static int take_result(
+    struct holders *holders, const struct session *session, int rc)
 {
     *holders = (struct holders){.first = NXL_HOLDER_INIT, .least_ms = -1};
-    return rc == NXL_OK ? holders_read(holders, lock) : rc;
+    return rc == NXL_OK ? holders_read(holders, session->client, session->lock)
+                        : rc;
 }
 
 int holders_ask(struct session *session, struct holders *holders)
 {
     int rc = session_finish(session, nxl_lock_inspect_start(session->lock));
 
-    return take_result(holders, session->lock, rc);
+    return take_result(holders, session, rc);
 }
 
-int holders_look(struct holders *holders, nxl_lock *lock)
+int holders_look(struct session *session, struct holders *holders)
 {
-    return take_result(holders, lock, nxl_lock_inspect(lock, NULL));
+    return take_result(holders, session, nxl_lock_inspect(session->lock, NULL));
 }
 
 void holders_free(struct holders *holders)
@@ -113,22 +141,66 @@ void holders_free(struct holders *holders)
     holders->count = 0;
 }
 
+const nxl_holder *holders_at(const struct holders *holders, size_t i)
+{
+    return holders->shared ? &holders->list[i] : &holders->first;
+}
+
+void holders_keep(struct holders *holders, size_t i)
+{
+    nxl_holder kept;
+
+    if (!holders->shared)
+        return;
+    move_holder(&kept, &holders->list[i]);
+    move_holder(&holders->first, &kept);
+    move_holder(&holders->list[0], &kept);
+    holders->count = 0;
+    holders->used = holders->permits = 0;
+    holders->least_ms = -1;
+    holders->partial = false;
+    add(holders, &kept);
+}
+
+/* What is left is never shown as 0, which would say that it was over. */
+static void subtract(nxl_holder *holder, int64_t ms)
+{
+    if (holder->left_ms > 0)
+        holder->left_ms = holder->left_ms > ms ? holder->left_ms - ms : 1;
+}
+
+void holders_subtract(struct holders *holders, int64_t ms)
+{
+    subtract(&holders->first, ms);
+    for (size_t i = 0; holders->shared && i < holders->count; i++)
+        subtract(&holders->list[i], ms);
+}
+
 /* ------------------------------------------------------------------- room */
 
-bool holders_leave_room(const struct holders *holders, const struct args *args)
+struct share holders_wanted(const struct args *args)
 {
-    int64_t weight = args->weight > 0 ? args->weight : 1;
+    struct share none = {0, 0};
+
+    if (!args_share(args))
+        return none;
+    return (struct share){
+        args->weight > 0 ? (uint32_t)args->weight : 1, (uint32_t)args->permits};
+}
+
+bool holders_leave_room(const struct holders *holders, struct share wanted)
+{
+    int64_t used = holders->used + wanted.weight;
 
     if (holders->count == 0 || holder_is_over(&holders->first))
         return true;
-    if (!holders->shared || !args_share(args))
+    if (!holders->shared || wanted.weight == 0)
         return false;
-    if (args->permits > 1 && holders->used + weight > args->permits)
-        return false;
-    return holders->permits == 0 || holders->used + weight <= holders->permits;
+    return (wanted.permits == 0 || used <= wanted.permits) &&
+           (holders->permits == 0 || used <= holders->permits);
 }
 
-bool holders_around(const struct holders *holders, const struct args *args)
+bool holders_around(const struct holders *holders, struct share wanted)
 {
     struct holders around = {.shared = holders->shared, .least_ms = -1};
 
@@ -138,7 +210,7 @@ bool holders_around(const struct holders *holders, const struct args *args)
         if (holder_is_around(&holders->list[i]))
             add(&around, &holders->list[i]);
     }
-    return around.count > 0 && !holders_leave_room(&around, args);
+    return around.count > 0 && !holders_leave_room(&around, wanted);
 }
 
 /* ------------------------------------------------------------------ words */
@@ -176,4 +248,64 @@ const char *holders_words(char *out, const struct holders *holders)
     else
         snprintf(out, HOLDER_WORDS, "held by %s, %s", who, share);
     return out;
+}
+
+const char *holders_line(
+    char *out, const struct holders *holders, const nxl_holder *holder)
+{
+    char who[HOLDER_WHO], share[HOLDERS_SHARE], left[DURATION_ROOM];
+
+    if (holder->permits != holders->permits)
+        holders_share(share, holder->weight, holder->permits);
+    else if (holder->permits == 0)
+        share[0] = '\0';
+    else
+        snprintf(share, sizeof(share), "%" PRId64 " %s", holder->weight,
+            holder->weight == 1 ? "permit" : "permits");
+    if (!holder->label)
+        snprintf(who, sizeof(who), "(no label)");
+    else
+        holder_who(who, holder);
+    snprintf(out, HOLDER_WORDS, "%.*s %s%s%s, %s left", TOKEN_SHOWN,
+        holder->value, who, share[0] == '\0' ? "" : ", ", share,
+        duration_left(left, holder->left_ms));
+    return out;
+}
+
+const char *holders_sum(char *out, const struct holders *holders)
+{
+    const char *least = holders->partial ? "at least " : "";
+    char share[HOLDERS_SHARE];
+
+    if (holders->permits == 0)
+        snprintf(
+            out, HOLDER_WORDS, "held by %s%zu, shared", least, holders->count);
+    else
+        snprintf(out, HOLDER_WORDS, "%s%s held", least,
+            holders_share(share, holders->used, holders->permits));
+    return out;
+}
+
+void holders_json(struct json *json, const struct holders *holders)
+{
+    const char *kind = holders->permits > 0 ? "permits" : "shared";
+    struct json item;
+
+    json_text(json, "kind", kind, strlen(kind));
+    json_number(json, "permits_held", holders->used);
+    if (holders->permits > 0)
+        json_number(json, "permits", holders->permits);
+    if (holders->partial)
+        json_true(json, "more_holders");
+    json_list_begin(json, "holders");
+    for (size_t i = 0; i < holders->count; i++) {
+        const nxl_holder *holder = &holders->list[i];
+        json_item(json, &item, i == 0);
+        holder_json(&item, holder);
+        json_number(&item, "weight", holder->weight);
+        if (holder->permits > 0)
+            json_number(&item, "permits", holder->permits);
+        json_item_end(&item);
+    }
+    json_list_end(json);
 }

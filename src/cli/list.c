@@ -16,7 +16,7 @@
 #include "cli/date.h"
 #include "cli/duration.h"
 #include "cli/every.h"
-#include "cli/holder.h"
+#include "cli/holders.h"
 #include "cli/json.h"
 #include "cli/report.h"
 #include "cli/scan.h"
@@ -92,6 +92,20 @@ static void print_record_json(struct json *json, const struct record *record)
     json_number(json, "code", record->code);
 }
 
+/* Writes how several hold a lock as members. */
+static void print_share_json(struct json *json, const struct lock_share *share)
+{
+    const char *kind = share->permits > 0 ? "permits" : "shared";
+
+    json_text(json, "kind", kind, strlen(kind));
+    json_number(json, "permits_held", share->used);
+    if (share->permits > 0)
+        json_number(json, "permits", share->permits);
+    json_number(json, "holder_count", (int64_t)share->holders);
+    if (share->partial)
+        json_true(json, "more_holders");
+}
+
 static void print_lock_json(
     const struct lister *lister, const struct lock_entry *f)
 {
@@ -104,6 +118,8 @@ static void print_lock_json(
     json_text(&json, "name", f->name, f->name_length);
     json_text(&json, "state", shown.state, strlen(shown.state));
     holder_json(&json, &shown.holder);
+    if (f->share.holders > 0)
+        print_share_json(&json, &f->share);
     if (shown.is_record)
         print_record_json(&json, &shown.record);
     if (lister->servers > 1) {
@@ -134,6 +150,26 @@ static int characters(const char *text)
     return count;
 }
 
+/* Writes who holds it: "db7:41233:job", "3 holders, 3 of 4 permits". */
+static void owner_words(
+    char who[HOLDER_WHO], const struct lock_entry *f, const nxl_holder *holder)
+{
+    const struct lock_share *share = &f->share;
+    char words[HOLDERS_SHARE];
+
+    if (share->holders == 1)
+        holder_who(who, holder);
+    else if (share->holders > 1)
+        snprintf(who, HOLDER_WHO, "%s%zu holders",
+            share->partial ? "at least " : "", share->holders);
+    size_t used = share->holders > 0 ? strlen(who) : 0;
+    if (used > 0)
+        snprintf(who + used, HOLDER_WHO - used, ", %s",
+            holders_share(words, share->used, share->permits));
+    else
+        holder_who(who, holder);
+}
+
 static void print_line(
     const struct lister *lister, struct lock_entry *f, int width, bool aligned)
 {
@@ -143,7 +179,7 @@ static void print_line(
     describe(lister, f, &shown);
     if (shown.left_ms >= 0)
         duration_left(left, shown.left_ms);
-    holder_who(who, &shown.holder);
+    owner_words(who, f, &shown.holder);
     name_shown(name, clean_name(f));
     if (aligned)
         printf("%s%*s  %-7s  %-32s  %6s", name, width - characters(name), "",

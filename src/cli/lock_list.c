@@ -39,24 +39,24 @@ static struct lock_entry *make_entry(
     return f;
 }
 
-bool lock_list_add(struct lock_list *list, const char *name, size_t length,
-    const char *value, size_t server, int64_t left_ms)
+struct lock_entry *lock_list_add(struct lock_list *list, const char *name,
+    size_t length, const char *value, size_t server, int64_t left_ms)
 {
     if (list->count == list->room) {
         size_t room = list->room == 0 ? FIRST_ROOM : 2 * list->room;
         struct lock_entry **more =
             realloc(list->list, room * sizeof(struct lock_entry *));
         if (!more)
-            return false;
+            return NULL;
         list->list = more;
         list->room = room;
     }
     struct lock_entry *f = make_entry(name, length, value);
     if (!f)
-        return false;
+        return NULL;
     f->left_ms[server] = left_ms;
     list->list[list->count++] = f;
-    return true;
+    return f;
 }
 
 static int by_name(const void *a, const void *b)
@@ -71,6 +71,9 @@ static int by_name(const void *a, const void *b)
         return order;
     if (one->name_length != two->name_length)
         return one->name_length < two->name_length ? -1 : 1;
+    /* Several holders come and go, and each server may show another one. */
+    if (one->share.holders > 0 && two->share.holders > 0)
+        return 0;
     return strcmp(one->value, two->value);
 }
 

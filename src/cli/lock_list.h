@@ -5,6 +5,7 @@
 #ifndef NXLOCK_CLI_LOCK_LIST_H
 #define NXLOCK_CLI_LOCK_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,10 +13,19 @@
 
 #define LOCK_NOWHERE INT64_MIN
 
+/* How several hold a lock. */
+struct lock_share {
+    size_t holders;  /* 0: it is exclusive */
+    bool partial;    /* there may be more */
+    int64_t used;    /* permits that they have */
+    int64_t permits; /* the least limit of them; 0: none */
+};
+
 struct lock_entry {
     char *name; /* zero-ended, but may contain zero bytes */
     size_t name_length;
     char *value; /* a token, or a record's first line, zero-ended */
+    struct lock_share share;
     int64_t left_ms[NXL_SERVERS_MAX]; /* -1: no TTL; or LOCK_NOWHERE */
 };
 
@@ -25,9 +35,9 @@ struct lock_list {
 };
 
 /* Notes that a server has the lock name, held under the token value, or a
- * record of it. False: no memory. */
-bool lock_list_add(struct lock_list *list, const char *name, size_t length,
-    const char *value, size_t server, int64_t left_ms);
+ * record of it. Returns the entry; NULL: no memory. */
+struct lock_entry *lock_list_add(struct lock_list *list, const char *name,
+    size_t length, const char *value, size_t server, int64_t left_ms);
 
 /* Sorts by name, and merges what was added more than once: by several servers,
  * or by a scan that came across a key again. */

@@ -288,6 +288,13 @@ static const char *child_fault(const struct args *args)
     return NULL;
 }
 
+/* How many of the options are given that say what unlock removes. */
+static int unlock_ways(const struct args *args)
+{
+    return (args->token != NULL) + args->force + (args->holder != NULL) +
+           args->every_holder + args->line;
+}
+
 /* What is wrong with NAME and TOKEN, or NULL. A token is not repeated in a
  * message: whoever has it can release the lock. */
 static const char *word_fault(const struct args *args, char *room, size_t size)
@@ -300,9 +307,9 @@ static const char *word_fault(const struct args *args, char *room, size_t size)
                    : "NAME is missing (--name=NAME if it starts with '-')";
     if (args->name[0] == '\0')
         return "NAME is empty";
-    if (args->command == CMD_UNLOCK && !args->token && !args->force &&
-        !args->line)
-        return "--token TOKEN, --force or --line is missing";
+    if (args->command == CMD_UNLOCK && unlock_ways(args) == 0)
+        return "--token TOKEN, --force, --holder ID, --all or --line is "
+               "missing";
     if (!info->takes_token || (args->token && !is_token(args->name)))
         return NULL;
     if (args->token)
@@ -373,8 +380,10 @@ static const char *option_fault(const struct args *args)
         return "-u and --url-file exclude each other";
     if (args->force && args->token)
         return "--token and --force exclude each other";
-    if (args->line && (args->force || args->token))
-        return "--line excludes --force and --token";
+    if (args->line && unlock_ways(args) > 1)
+        return "--line excludes --token, --force, --holder and --all";
+    if (args->command == CMD_UNLOCK && unlock_ways(args) > 1)
+        return "--token, --force, --holder and --all exclude each other";
     fault = once_fault(args);
     return fault ? fault : share_fault(args);
 }

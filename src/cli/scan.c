@@ -20,6 +20,7 @@
 #include "cli/report.h"
 #include "cli/secret.h"
 #include "model/companion.h"
+#include "model/token.h"
 #include "wire/record.h"
 
 #define COUNT_FIRST 250 /* keys that one step looks at */
@@ -27,6 +28,10 @@
 #define LINE_LEN_MAX "1023" /* of a record: its first line is shorter */
 #define LINE_ROOM 1024
 #define CURSOR_ROOM 24
+#define MEMBERS_SHOWN 1000
+#define MEMBERS_MOST "1001" /* and the head */
+/* Of the head of a lock that several may hold, at least; see lock.lua. */
+#define HEAD_SCORE INT64_C(17592186044416)
 
 /* The server answered, but not to this command. */
 static int refuse_answer(struct lister *lister, const char *command)
@@ -69,6 +74,94 @@ static int read_left(
     return rc;
 }
 
+/* Asks for the last members of a sorted set, with their scores. */
+static int read_members(struct lister *lister, size_t server, struct slice key,
+    struct answer **members)
+{
+    const char *words[] = {
+        "ZRANGE", key.data, "-" MEMBERS_MOST, "-1", "WITHSCORES"};
+    const size_t lengths[] = {
+        6, key.len, strlen("-" MEMBERS_MOST), 2, strlen("WITHSCORES")};
+
+    return client_ask(
+        lister->session.client, server, 5, words, lengths, members);
+}
+
+/* Is the last of the members the head of a lock that several may hold? *ends is
+ * then when the last lease ends, in ms of the server's time. */
+static bool has_head(const struct answer *members, int64_t *ends)
+{
+    size_t count = answer_count(members);
+    const char *head =
+        count >= 4 ? answer_item(members, count - 2, NULL) : NULL;
+    int64_t score;
+
+    return head && strncmp(head, "nxl=", 4) == 0 &&
+           answer_number(members, count - 1, EXACT_MAX, &score) &&
+           score >= HEAD_SCORE &&
+           answer_number(members, count - 3, EXACT_MAX, ends);
+}
+
+/* Counts those whose leases have not ended. */
+static void sum_members(
+    struct lock_share *share, const struct answer *members, int64_t now)
+{
+    size_t count = answer_count(members) / 2 - 1;
+    struct slice token;
+    int64_t ends;
+
+    *share = (struct lock_share){.partial = count >= MEMBERS_SHOWN};
+    for (size_t i = 0; i < count; i++) {
+        token.data = answer_item(members, 2 * i, &token.len);
+        if (!token.data ||
+            !answer_number(members, 2 * i + 1, EXACT_MAX, &ends) || ends <= now)
+            continue;
+        /* A member of a later version takes one permit, alone. */
+        struct share one = token_share(token);
+        int64_t permits = one.weight > 0 ? one.permits : 1;
+        share->holders++;
+        share->used += one.weight > 0 ? one.weight : 1;
+        if (permits > 0 && (share->permits == 0 || permits < share->permits))
+            share->permits = permits;
+    }
+}
+
+/* Adds the key to the list if it is a lock that several may hold: a sorted set
+ * of tokens, see docs/wire.md. It expires with the last lease, which says what
+ * time it is for the server. */
+static int inspect_several(
+    struct lister *lister, size_t server, struct slice key)
+{
+    size_t below = strlen(lister->prefix);
+    enum companion what;
+    struct slice lock;
+    struct answer *members;
+    struct lock_share share;
+    int64_t ends, left_ms = -2;
+
+    if (!slice_starts(key, lister->prefix) || companion_of(key, &what, &lock))
+        return NXL_OK;
+    int rc = read_members(lister, server, key, &members);
+    lister->no_members |= rc == NXL_E_DENIED;
+    if (rc == NXL_E_DENIED || rc == NXL_E_WRONG_TYPE)
+        return NXL_OK;
+    if (rc == NXL_OK && has_head(members, &ends)) {
+        rc = read_left(lister, server, key, &left_ms);
+        if (left_ms >= 0) {
+            sum_members(&share, members, ends - left_ms);
+            const char *last =
+                answer_item(members, answer_count(members) - 4, NULL);
+            struct lock_entry *f = lock_list_add(&lister->locks,
+                key.data + below, key.len - below, last, server, left_ms);
+            if (f)
+                f->share = share;
+            rc = f ? NXL_OK : NXL_E_NOMEM;
+        }
+    }
+    answer_free(members);
+    return rc;
+}
+
 /* Adds the key to the list if its value is a token. */
 static int inspect_key(struct lister *lister, size_t server, struct slice key)
 {
@@ -80,7 +173,7 @@ static int inspect_key(struct lister *lister, size_t server, struct slice key)
         return NXL_OK;
     int rc = read_value(lister, server, key, VALUE_MAX, &value);
     if (rc == NXL_E_WRONG_TYPE)
-        return NXL_OK;
+        return lister->untyped ? inspect_several(lister, server, key) : NXL_OK;
     if (rc != NXL_OK)
         return rc;
     const char *token = answer_item(value, 0, &size);
@@ -180,9 +273,10 @@ static int inspect_record(
     return NXL_OK;
 }
 
-/* What the keys are that a scan of the server looks for. The server matches
- * their names, so each form of key has a pattern. */
-enum form { LOCKS, RECORDS, RECORDS_TAGGED, FORMS };
+/* What the keys are that a scan of the server looks for: exclusive locks, locks
+ * that several may hold, which are of another type, and records. The server
+ * matches their names, so each form of key has a pattern. */
+enum form { LOCKS, SEVERAL, RECORDS, RECORDS_TAGGED, FORMS };
 
 /* Is the key that of a record of a lock below the prefix? *lock is the lock's
  * key then. */
@@ -207,7 +301,10 @@ static int inspect_keys(struct lister *lister, size_t server, enum form form,
         key.data = answer_item(keys, i, &key.len);
         if (!key.data)
             continue;
-        if ((form != LOCKS || lister->all) && is_record(lister, key, &lock))
+        if (form == SEVERAL)
+            rc = inspect_several(lister, server, key);
+        else if ((form != LOCKS || lister->all) &&
+                 is_record(lister, key, &lock))
             rc = inspect_record(lister, server, key, lock);
         else if (form == LOCKS)
             rc = inspect_key(lister, server, key);
@@ -221,6 +318,7 @@ static char *make_pattern(const struct lister *lister, enum form form)
 {
     static const char *const around[FORMS][2] = {
         [LOCKS] = {"", ""},
+        [SEVERAL] = {"", ""},
         [RECORDS] = {"{", "}:once"},
         [RECORDS_TAGGED] = {"", "::once"},
     };
@@ -260,7 +358,7 @@ struct step {
     const char *pattern;
     char cursor[CURSOR_ROOM];
     unsigned count;
-    bool typed; /* use TYPE string, which 6.0 and later know */
+    const char *type; /* of the keys, for TYPE, which 6.0 and later know */
 };
 
 static int take_step(struct lister *lister, size_t server, struct step *step,
@@ -268,16 +366,16 @@ static int take_step(struct lister *lister, size_t server, struct step *step,
 {
     char count[12];
     const char *words[] = {"SCAN", step->cursor, "MATCH", step->pattern,
-        "COUNT", count, "TYPE", "string"};
+        "COUNT", count, "TYPE", step->type};
 
     for (;;) {
         snprintf(count, sizeof(count), "%u", step->count);
-        int rc = client_ask(lister->session.client, server, step->typed ? 8 : 6,
-            words, NULL, keys);
+        int rc = client_ask(lister->session.client, server,
+            lister->untyped ? 6 : 8, words, NULL, keys);
         if (rc != NXL_E_UNSUPPORTED)
             return rc;
-        if (step->typed)
-            step->typed = false;
+        if (!lister->untyped)
+            lister->untyped = true;
         else if (step->count > 1) /* long names can make an answer too big */
             step->count = (step->count + 9) / 10;
         else
@@ -288,8 +386,10 @@ static int take_step(struct lister *lister, size_t server, struct step *step,
 static int scan_form(struct lister *lister, size_t server, enum form form)
 {
     char *pattern = make_pattern(lister, form);
-    struct step step = {
-        .pattern = pattern, .cursor = "0", .count = COUNT_FIRST, .typed = true};
+    struct step step = {.pattern = pattern,
+        .cursor = "0",
+        .count = COUNT_FIRST,
+        .type = form == SEVERAL ? "zset" : "string"};
     int rc = pattern ? NXL_OK : NXL_E_NOMEM;
 
     while (rc == NXL_OK) {
@@ -313,10 +413,13 @@ static int scan_server(struct lister *lister, size_t server)
 {
     int rc = NXL_OK;
 
+    lister->untyped = false;
     for (enum form form = LOCKS; rc == NXL_OK && form < FORMS; form++) {
+        /* The first pattern has matched them. */
+        if ((form == SEVERAL && lister->untyped) ||
+            (form > SEVERAL && lister->all))
+            continue;
         rc = scan_form(lister, server, form);
-        if (lister->all) /* the first pattern has matched all keys */
-            break;
     }
     return rc;
 }
@@ -375,6 +478,9 @@ void scan_servers(struct lister *lister)
         if (lister->code == 0)
             lister->code = exit_code_for(rc, EXIT_BUSY);
     }
+    if (lister->no_members)
+        say("locks that several may hold are left out: the user may not read "
+            "their members (+zrange); see docs/acl.md");
     if (lister->no_right)
         say("records of 'nxlock once' are left out: the user may not read "
             "them; see docs/acl.md");

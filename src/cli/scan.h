@@ -17,6 +17,8 @@ struct lister {
     int code;        /* exit code for the first that was not; 0: none */
     const char *odd; /* the answer to which command was none; NULL: all were */
     bool no_right;   /* a record was found that this user may not read */
+    bool no_members; /* the same of a lock that several may hold */
+    bool untyped;    /* this server's SCAN shows the keys of all types */
 };
 
 /* Scans all servers of the session, and reports those that fail. The caller

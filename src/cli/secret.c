@@ -35,6 +35,11 @@ bool is_token(const char *word)
     return word[i] == '\0' || word[i] == '@';
 }
 
+bool is_token_id(const char *word)
+{
+    return strlen(word) == 8 && strspn(word, HEX) == 8;
+}
+
 bool begins_like_token(const char *text)
 {
     size_t at = strspn(text, HEX);

@@ -11,6 +11,9 @@
  * "@label", or both in this order behind it? */
 bool is_token(const char *word);
 
+/* Is it what is shown of a token, its first 8 characters? */
+bool is_token_id(const char *word);
+
 /* Does it begin with 8-4-4- hexadecimal digits, or 7-4-4-? Then it is probably
  * a token, perhaps badly copied. */
 bool begins_like_token(const char *text);

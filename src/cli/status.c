@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cli/clock.h"
-#include "cli/holder.h"
+#include "cli/holders.h"
 #include "cli/json.h"
 #include "cli/line.h"
 #include "cli/partial.h"
@@ -71,9 +71,9 @@ static void json_server(
 
 /* What was found out about the lock, beside what its servers say. */
 struct finding {
-    uint64_t at;              /* when the servers said how much is left */
-    const nxl_holder *holder; /* NULL: it is free */
-    const struct line *line;  /* NULL: it was not read */
+    uint64_t at;             /* when the servers said how much is left */
+    struct holders *holders; /* NULL: it is free */
+    const struct line *line; /* NULL: it was not read */
 };
 
 static void print_json(struct session *session, const struct finding *found)
@@ -86,7 +86,9 @@ static void print_json(struct session *session, const struct finding *found)
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
     json_text(&json, "name", name, strlen(name));
-    json_state(&json, found->holder);
+    json_state(&json, found->holders ? &found->holders->first : NULL);
+    if (found->holders && found->holders->shared)
+        holders_json(&json, found->holders);
     if (found->line)
         line_json(&json, found->line);
     if (count == 1) {
@@ -130,14 +132,27 @@ static void print_server(struct session *session, size_t i, uint64_t at)
         printf("    unknown: %s\n", why_unknown(session, i, rc));
 }
 
+/* Prints who holds the lock; a line for each if several may. */
+static void print_state(const char *name, const struct finding *found)
+{
+    const struct holders *holders = found->holders;
+    bool shared = holders && holders->shared;
+    char words[HOLDER_WORDS], waiting[LINE_WORDS];
+
+    printf("%s%s %s%s\n", name, shared ? ":" : "",
+        shared    ? holders_sum(words, holders)
+        : holders ? state_words(words, &holders->first)
+                  : "free",
+        found->line ? line_words(waiting, found->line) : "");
+    for (size_t i = 0; shared && i < holders->count; i++)
+        printf("  %s\n", holders_line(words, holders, &holders->list[i]));
+}
+
 static void print_words(struct session *session, const struct finding *found)
 {
-    const nxl_holder *holder = found->holder;
-    char words[HOLDER_WORDS], warning[PARTIAL_WORDS], waiting[LINE_WORDS];
+    char warning[PARTIAL_WORDS];
 
-    printf("%s %s%s\n", session->args->shown,
-        !holder ? "free" : state_words(words, holder),
-        found->line ? line_words(waiting, found->line) : "");
+    print_state(session->args->shown, found);
     if (nxl_client_servers(session->client) == 1 &&
         partial_words(session->client, 0, false, warning))
         printf("  warning: %s\n", warning);
@@ -163,12 +178,12 @@ static void await_sentinels(struct session *session)
 }
 
 /* Prints the state; seen is NULL if the lock is free. Returns the exit code. */
-static int report(struct session *session, nxl_holder *seen)
+static int report(struct session *session, struct holders *seen)
 {
     const struct args *args = session->args;
-    struct finding found = {.holder = seen, .at = nxl_now_ns()};
+    struct finding found = {.holders = seen, .at = nxl_now_ns()};
     struct line line;
-    bool held = seen && !holder_is_over(seen);
+    bool held = seen && !holder_is_over(&seen->first);
 
     /* A second connection, so only where it may find something. */
     if ((held || args->verbose || args->json) &&
@@ -177,7 +192,7 @@ static int report(struct session *session, nxl_holder *seen)
         found.line = &line;
     }
     if (held)
-        subtract_time(seen, found.at);
+        holders_subtract(seen, ms_between(found.at, nxl_now_ns()));
     if (args->json)
         print_json(session, &found);
     else
@@ -188,20 +203,21 @@ static int report(struct session *session, nxl_holder *seen)
 int subcommand_status(const struct args *args)
 {
     struct session session;
-    nxl_holder holder = NXL_HOLDER_INIT;
+    struct holders holders = {.first = NXL_HOLDER_INIT};
     int code = session_open(&session, args, NULL);
 
     if (code == 0) {
-        int rc = holder_ask(&session, &holder);
+        int rc = holders_ask(&session, &holders);
         if (args->verbose || args->json)
             await_sentinels(&session);
         session_unblock_signals(&session);
         if (rc != NXL_OK && rc != NXL_FREE)
             code = session_failed(&session, "look at", rc);
         else
-            code = report(&session, rc == NXL_OK ? &holder : NULL);
+            code = report(&session, rc == NXL_OK ? &holders : NULL);
         if (report_output() != EXIT_DONE)
             code = EXIT_INTERNAL;
+        holders_free(&holders);
     }
     session_close(&session);
     return code;

@@ -17,9 +17,10 @@ enum value_type {
     VALUE_CHOICE,   /* an int: the number of one of the choices */
     VALUE_TEXT,     /* a const char *; only once, and not empty */
     VALUE_TOKEN,    /* a const char *, with the form of a token */
-    VALUE_WORD,     /* a const char *, with the form of a fingerprint */
-    VALUE_URL,      /* added to the URLs */
-    VALUE_NAME,     /* the lock */
+    VALUE_ID,   /* a const char *, the beginning of a token as it is shown */
+    VALUE_WORD, /* a const char *, with the form of a fingerprint */
+    VALUE_URL,  /* added to the URLs */
+    VALUE_NAME, /* the lock */
     VALUE_PARAMETER /* of a URL: added to the query */
 };
 

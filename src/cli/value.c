@@ -236,6 +236,14 @@ int value_set(struct args *args, const struct option *option, const char *shown,
             "it",
             shown);
         return EXIT_USAGE;
+    case VALUE_ID:
+        if (is_token_id(value))
+            return set_text(member, shown, value);
+        /* Not quoted either: it may be a token. */
+        say("%s needs the 8 characters that 'nxlock status' shows before the "
+            "holder, such as 6fa459ea",
+            shown);
+        return EXIT_USAGE;
     case VALUE_WORD:
         if (value[0] == '\0' || fingerprint_valid(value))
             return set_text(member, shown, value);

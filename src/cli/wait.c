@@ -84,7 +84,8 @@ static int report_hopeless(
             args->shown, words);
         return EXIT_UNAVAILABLE;
     }
-    if (args->wait_ms != NXL_FOREVER || !holders_around(holders, args))
+    if (args->wait_ms != NXL_FOREVER ||
+        !holders_around(holders, holders_wanted(args)))
         return 0;
     event_report((struct event){.kind = EVENT_FAILED},
         HOLDER_DEADLOCK "; wait outside of it, or with -w", args->shown);
@@ -162,7 +163,8 @@ static bool take_inspection(
     struct waiter *waiter, int rc, const struct holders *holders, int *code)
 {
     struct session *session = &waiter->session;
-    bool held = rc == NXL_OK && !holders_leave_room(holders, session->args);
+    bool held = rc == NXL_OK &&
+                !holders_leave_room(holders, holders_wanted(session->args));
 
     if (rc == NXL_FREE || (rc == NXL_OK && !held)) {
         partial_say(session->client);
@@ -192,7 +194,7 @@ static int wait_for(struct waiter *waiter)
     bool again;
 
     do {
-        int rc = holders_look(&holders, waiter->session.lock);
+        int rc = holders_look(&waiter->session, &holders);
         again = take_inspection(waiter, rc, &holders, &code);
         holders_free(&holders);
     } while (again);

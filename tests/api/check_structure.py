@@ -33,8 +33,8 @@ PUBLIC_HEADER = {"api", "lock", "client", "cli"}  # may include <nxlock.h>
 # parameters of a URL, and what reads the wire format.
 CLI_HEADERS = {
     "api/private.h", "config/params.h", "config/secret_file.h", "config/url.h",
-    "model/companion.h", "base/slice.h", "wire/record.h", "wire/value.h",
-    "wire/waiter.h",
+    "model/companion.h", "model/token.h", "base/slice.h", "wire/record.h",
+    "wire/value.h", "wire/waiter.h",
 }
 
 # The timestamp scheme, of which the rest knows as little as it can: outside its

@@ -176,8 +176,7 @@ class Room(Tap):
 def main():
     with Server() as server:
         clean_environment(server)
-        if int(server.version().split(".")[0]) < 4 and \
-                server.version() < "3.2":
+        if [int(part) for part in server.version().split(".")[:2]] < [3, 2]:
             skip_all("no locks that several hold before Redis 3.2")
         room = Room(os.path.abspath(sys.argv[1]), server)
         room.options()

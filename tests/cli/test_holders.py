@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_holders.py PATH-OF-NXLOCK
+
+Every command on a lock of every kind, free, held or held by more, on a real
+server: what it shows, which other locks fit beside the holders, and that
+unlock removes the holders that were named or shown and no others.
+"""
+
+import json
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+
+from rig import Server, Tap, await_, clean_environment, nx, skip_all
+from terminal import Terminal
+
+ASKS = ("", "-s", "--permits 4", "--permits 4 --weight 2", "--permits 6")
+
+# How each state is made: the words of each acquire, or a command of the
+# server. What status and list say. Which locks of ASKS are granted beside it.
+STATES = {
+    "free": ([], "job free", None, ASKS),
+    "exclusive": (
+        [""], r"job held by \S+:\S+, \d+s left", r"\S+:\d+:\S+", ()),
+    "shared by one": (
+        ["-s"], "job: held by 1, shared", r"\S+:\d+:\S+, shared", ASKS[1:]),
+    "shared by three": (
+        3 * ["-s"], "job: held by 3, shared", "3 holders, shared",
+        ("-s", "--permits 4", "--permits 6")),
+    "one permit": (
+        ["--permits 4"], "job: 1 of 4 permits held",
+        r"\S+:\d+:\S+, 1 of 4 permits", ASKS[1:]),
+    "three permits": (
+        ["--permits 4"] * 3, "job: 3 of 4 permits held",
+        "3 holders, 3 of 4 permits", ("-s", "--permits 4", "--permits 6")),
+    "all permits": (
+        ["--permits 4 --weight 2"] * 2, "job: 4 of 4 permits held",
+        "2 holders, 4 of 4 permits", ()),
+    "of several kinds": (
+        ["--permits 8 --weight 2", "--permits 5", "-s"],
+        "job: 4 of 5 permits held", "3 holders, 4 of 5 permits",
+        ("-s", "--permits 6")),
+    "a ranking": (
+        ("ZADD", "job", "1", "nxl=1/4", "2", "bob"), None, None, None),
+    "a list": (("RPUSH", "job", "x"), None, None, None),
+}
+LINES = {  # of the holders, the last one that was acquired first
+    "shared by one": [""],
+    "shared by three": ["", "", ""],
+    "one permit": [", 1 permit"],
+    "three permits": [", 1 permit"] * 3,
+    "all permits": [", 2 permits"] * 2,
+    "of several kinds": [", shared", ", 1 permit", ", 2 of 8 permits"],
+}
+MANY = """
+redis.replicate_commands()
+local time = redis.call('TIME')
+local ends = time[1] * 1000 + 60000
+for i = 1, ARGV[1] do
+    redis.call('ZADD', KEYS[1], ends + i,
+        string.format('%08x-ee8a-4ca4-894e-db77e160355e+1/0', i))
+end
+redis.call('ZADD', KEYS[1], 17592186044416 + ends, 'nxl=1/0')
+return redis.call('PEXPIRE', KEYS[1], 60000 + ARGV[1])
+"""
+
+
+class Room(Tap):
+    def __init__(self, program, server):
+        super().__init__()
+        self.program, self.server = program, server
+        self.tokens = []
+
+    def nx(self, words, **more):
+        done = nx(self.program, *words.split(), **more)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        if not words.startswith("acquire"):
+            self.check(not any(token[:30] in out + err
+                               for token in self.tokens),
+                       f"{words.split()[0]}: no token is shown", out + err)
+        return done.returncode, out, err
+
+    def acquire(self, words):
+        code, out, err = self.nx(f"acquire job -n --ttl 100s {words}")
+        if code != 0:
+            self.check(False, f"acquire {words}", err)
+        return out.strip()
+
+    def make(self, state):
+        """The state, and its holders in self.tokens."""
+        self.server.cli("FLUSHALL")
+        how = STATES[state][0]
+        if isinstance(how, tuple):
+            self.tokens = []
+            self.server.cli(*how)
+        else:
+            self.tokens = [self.acquire(words) for words in how]
+
+    def holders(self):
+        """Their tokens, as the server has them."""
+        if self.server.cli("TYPE", "job") == b"string\n":
+            return {self.server.cli("GET", "job").decode().strip()}
+        return {member.decode() for member in
+                self.server.cli("ZRANGE", "job", "0", "-1").split()
+                if not member.startswith(b"nxl=")}
+
+    def foreign(self, state):
+        """What is no lock: nobody touches it."""
+        before = self.server.cli("DUMP", "job")
+        token = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
+        for words, code in (
+                ("status job", 69), ("wait job -w 5s", 69),
+                ("wait job -s -w 5s", 69), ("acquire job -n", 69),
+                ("acquire job -s -n", 69), ("acquire job --permits 4 -n", 69),
+                ("run job --permits 4 -n -- true", 69),
+                ("acquire job -s -w 5s", 69),
+                (f"release job {token}+1/4", 79), (f"renew job {token}", 79),
+                ("unlock job --force --yes", 69),
+                ("unlock job --all --yes", 69),
+                ("unlock job --holder 6fa459ea --yes", 69)):
+            got, out, err = self.nx(words)
+            self.check(got == code and not out and err.count("\n") == 1,
+                       f"{state}: {words}: {code}", (got, out, err))
+        self.equal(self.nx("list"), (0, "", ""), f"{state}: not listed")
+        self.equal(self.server.cli("DUMP", "job"), before, "and unchanged")
+
+    def shown(self, state):
+        _, words, owner, _ = STATES[state]
+        code, out, err = self.nx("status job")
+        first, *lines = out.splitlines()
+        self.check(code == (1 if state == "free" else 0) and not err and
+                   re.fullmatch(words, first), f"{state}: status", out + err)
+        wanted = [f"  {token[:8]} {token.split('@')[1]}{share}"
+                  for token, share in
+                  zip(reversed(self.tokens), LINES.get(state, []))]
+        self.equal([re.sub(r", [0-9.ms]+ left$", "", line) for line in lines],
+                   wanted, f"{state}: a line for each of several")
+        code, out, err = self.nx("list")
+        self.check(code == 0 and not err and
+                   re.fullmatch(rf"job\theld\t{owner}\t[0-9.ms]+\n"
+                                if owner else "", out),
+                   f"{state}: list", out + err)
+        self.json(state)
+
+    def json(self, state):
+        several = state in LINES
+        there = json.loads(self.nx("status job --json")[1])
+        self.equal(("holders" in there, "kind" in there), (several, several),
+                   f"{state}: status --json")
+        if not several:
+            return
+        shares = [re.search(r"\+(\d+)/(\d+)", token) for token in self.tokens]
+        held = sum(int(share[1]) for share in shares)
+        limits = [int(share[2]) for share in shares if share[2] != "0"]
+        listed = json.loads(self.nx("list --json")[1])
+        for one in there, listed:
+            self.equal((one["kind"], one["permits_held"], one.get("permits")),
+                       ("permits" if limits else "shared", held,
+                        min(limits, default=None)), "its kind and permits")
+        self.equal(listed["holder_count"], len(self.tokens),
+                   "list: their number")
+        self.equal([(one["owner"], one["weight"], one.get("permits", 0))
+                    for one in reversed(there["holders"])],
+                   [(token[:8], int(share[1]), int(share[2]))
+                    for token, share in zip(self.tokens, shares)],
+                   "status: each of them")
+        self.check(all(90000 < one["left_ms"] <= 100000
+                       for one in there["holders"]), "and its lease", there)
+
+    def fitting(self, state):
+        """wait and acquire agree on what fits beside them."""
+        for words in ASKS:
+            fits = words in STATES[state][3]
+            code, out, err = self.nx(f"wait job -w 1ms {words}")
+            self.check(code == (0 if fits else 75) and not out,
+                       f"{state}: wait {words}: {code}", err)
+            code, out, err = self.nx(f"run job -n -v {words} -- true")
+            said = STATES[state][1].split("held by")[-1]
+            self.check(code == (0 if fits else 75),
+                       f"{state}: run {words}: {code}", err)
+            if not fits:
+                who = ("" if len(self.tokens) < 2 else
+                       f"{len(self.tokens)} holders, ")
+                self.check(f"nxlock: 'job' is held by {who}" in err,
+                           "and says who holds it", (err, said))
+        self.equal(self.holders(), set(self.tokens),
+                   f"{state}: none of the holders was touched")
+
+    def by_token(self, state):
+        """renew, release and unlock --token change one holder."""
+        for command, kept in (("renew job {} --ttl 200s", 1),
+                              ("release job {}", 0),
+                              ("unlock job --token {}", 0)):
+            self.make(state)
+            token = self.tokens[0]
+            code, out, err = self.nx(command.format(token))
+            self.equal((code, out, err), (0, "", ""), f"{state}: {command}")
+            self.equal(self.holders(), set(self.tokens[1 - kept:]),
+                       "the others stay")
+            if not kept:
+                code, _, err = self.nx(command.format(token))
+                self.check(code == (79 if "release" in command else
+                                    75 if self.tokens[1:] else 1),
+                           "not twice", (code, err))
+
+    def unlocked(self, state):
+        """By --force, --holder and --all."""
+        count = len(self.tokens)
+        force = 1 if count == 0 else 0 if count == 1 else 64
+        for words, code in (("--force", force), ("--all", min(1, 1 - count)
+                                                 if count == 0 else 0)):
+            self.make(state)
+            got, out, err = self.nx(f"unlock job {words} --yes")
+            self.equal((got, out), (code, ""), f"{state}: unlock {words}")
+            self.equal(self.holders(),
+                       set(self.tokens if code == 64 else ()),
+                       "removes all or none")
+            if code == 64:
+                self.check("--holder ID, or --all" in err and
+                           all(token[:8] in err for token in self.tokens),
+                           "and shows what there is", err)
+        for i in range(count):
+            self.make(state)
+            token = self.tokens[i]
+            got, out, err = self.nx(f"unlock job --holder {token[:8]} --yes")
+            self.check(got == 0 and out == "" and "is held by" in err,
+                       f"{state}: unlock --holder {i}", err)
+            self.equal(self.holders(), set(self.tokens) - {token},
+                       "removes that one")
+            got, _, err = self.nx(f"unlock job --holder {token[:8]} --yes")
+            self.check(got == (75 if count > 1 else 1), "not twice", err)
+
+    def matrix(self):
+        for state, (_, words, _, _) in STATES.items():
+            self.make(state)
+            if words is None:
+                self.foreign(state)
+                continue
+            self.shown(state)
+            self.fitting(state)
+            if self.tokens:
+                self.by_token(state)
+            self.unlocked(state)
+
+    def unlock_options(self):
+        for words, said in (
+                ("--holder 6fa459ea --all", "exclude each other"),
+                ("--holder 6fa459ea --force", "exclude each other"),
+                ("--all --force", "exclude each other"),
+                ("--all --line", "--line excludes"),
+                ("--holder 6fa459", "needs the 8 characters"),
+                ("--holder 6fa459ea-", "needs the 8 characters"),
+                ("--holder 6fa459zz", "needs the 8 characters"), ("", "")):
+            code, _, err = self.nx(f"unlock job {words}")
+            self.check(code == 64 and said in err, f"unlock {words}", err)
+        self.make("shared by three")
+        code, _, err = self.nx("unlock job --all")
+        self.check(code == 64 and "--yes" in err, "no terminal, no --yes", err)
+        first = self.tokens[0]
+        twin = first[:8] + "-ee8a-4ca4-894e-db77e160355e+1/0"
+        self.server.cli("ZADD", "job", "1" + "0" * 13, twin)
+        self.server.cli("PERSIST", "job")
+        code, _, err = self.nx(f"unlock job --holder {first[:8]} --yes")
+        self.check(code == 64 and "--token TOKEN" in err,
+                   "two that begin alike", err)
+        self.equal(self.holders(), {*self.tokens, twin}, "nothing is removed")
+
+    def newcomer(self):
+        """Who joins while unlock asks was not shown, so it stays."""
+        self.make("three permits")
+        with Terminal([self.program, "unlock", "job", "--all"]) as terminal:
+            await_(lambda: "[y/N] " in terminal.text())
+            newcomer = self.acquire("--permits 4")
+            self.nx(f"release job {self.tokens[0]}")
+            terminal.type(b"y\n")
+            await_(lambda: terminal.leader.poll() is not None)
+            code, text = terminal.leader.poll(), terminal.text()
+        self.check(code == 0 and
+                   all(token[:8] in text for token in self.tokens),
+                   "unlock --all at a terminal", (code, text))
+        self.equal(self.holders(), {newcomer}, "the newcomer stays")
+
+    def many(self):
+        self.tokens = []
+        for count, least in ((999, ""), (1005, "at least ")):
+            self.server.cli("FLUSHALL")
+            self.server.cli("EVAL", MANY, "1", "job", str(count))
+            shown = min(count, 1000)
+            code, out, _ = self.nx("status job")
+            self.check(code == 0 and out.startswith(
+                f"job: held by {least}{shown}, shared\n") and
+                len(out.splitlines()) == 1 + shown, f"{count} holders", out)
+            self.check(f"{least}{shown} holders, shared" in
+                       self.nx("list")[1], "list")
+        code, _, err = self.nx("unlock job --all --yes")
+        self.check(code == 0 and "repeat the command" in err,
+                   "unlock --all: those that were seen", (code, err[-200:]))
+        self.equal(len(self.holders()), 5, "the others stay")
+        code, _, err = self.nx("unlock job --all --yes")
+        self.equal((code, self.holders()), (0, set()), "repeated")
+
+    def over(self):
+        """A member whose lease is over is no holder."""
+        self.make("three permits")
+        self.server.cli("ZADD", "job", "1000", self.tokens[0])
+        code, out, _ = self.nx("status job")
+        self.check(code == 0 and out.startswith("job: 2 of 4 permits held\n"),
+                   "status: a lease that is over does not count", out)
+        self.check("2 holders, 2 of 4 permits" in self.nx("list")[1],
+                   "list: neither")
+
+    def in_line(self):
+        """A reader inside a reader, with a writer in line between them."""
+        self.server.cli("FLUSHALL")
+        self.tokens = []
+        script = (f"{self.program} run job -w 60s -- true & "
+                  f"until {self.program} status job | grep -q '1 waiting'; do "
+                  "sleep 0.05; done; "
+                  f"{self.program} run job -s -- true; code=$?; kill $!; wait; "
+                  "exit $code")
+        done = nx(self.program, "run", "job", "-s", "--", "sh", "-c", script)
+        err = done.stderr.decode()
+        self.check(done.returncode == 64 and "deadlock" in err,
+                   "behind one who waits for the enclosing run: refused",
+                   (done.returncode, err))
+
+
+def main():
+    with Server() as server:
+        clean_environment(server)
+        if [int(part) for part in server.version().split(".")[:2]] < [3, 2]:
+            skip_all("no locks that several hold before Redis 3.2")
+        room = Room(os.path.abspath(sys.argv[1]), server)
+        room.matrix()
+        room.unlock_options()
+        room.newcomer()
+        room.many()
+        room.over()
+        room.in_line()
+    return room.done()
+
+
+sys.exit(main())
