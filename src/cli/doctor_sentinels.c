@@ -240,7 +240,7 @@ static void check_agreement(struct doctor *d, const struct sentinels *s,
     } else if (agreeing(s, best) < majority(s) && s->listed >= majority(s)) {
         diagnostic(&d->diagnostics, LEVEL_FAIL, WHAT,
             "bring back those that do not answer",
-            "%lld of %lld %s %s, and %lld have to: no lock is granted",
+            "only %lld of %lld %s %s, and %lld must: no lock is granted",
             (long long)agreeing(s, best), (long long)s->all,
             agreeing(s, best) == 1 ? "names" : "name", best->primary,
             (long long)majority(s));

@@ -388,14 +388,17 @@ static void take_nobody(struct watch *w, uint64_t now)
             return; /* their answer comes first */
         fault = FAULT_SENTINELS;
         text_addf(&why,
-            "%u Sentinels have to name the primary, and the URL has %u: list "
-            "all of them",
+            "%u Sentinels must name the primary, and the URL has only %u",
             needed, most_that_can(w));
         sentinel_add_others(w->informant, &why);
     } else {
-        text_addf(&why, "%u of %u Sentinels have to name one primary, and %u ",
-            needed, most_that_can(w), most_named(w));
-        text_add(&why, most_named(w) == 1 ? "does" : "do");
+        text_addf(&why, "%u of %u Sentinels must name the same primary, and ",
+            needed, most_that_can(w));
+        if (most_named(w) > 0)
+            text_addf(&why, "only %u ", most_named(w));
+        text_add(&why, most_named(w) == 0   ? "none does"
+                       : most_named(w) == 1 ? "does"
+                                            : "do");
     }
     add_failures(w, &why);
     server_not_found(&w->node->server, fault, &why, now);

@@ -153,7 +153,7 @@ class Room(Tap):
         code, out = self.doctor(url=self.group.url(
             "max_ttl_ms=3000&timeout_ms=700"))
         self.finds("two do not answer", out, "FAIL", "sentinels",
-                   "1 of 3 names .*, and 2 have to: no lock is granted")
+                   "only 1 of 3 names .*, and 2 must: no lock is granted")
         self.equal(code, 69, "no lock is granted")
         self.thaw()
 
@@ -176,8 +176,8 @@ class Room(Tap):
             one.freeze()
         said = process.communicate(timeout=60)[1]
         self.equal(process.returncode, 79, "the lock is lost")
-        self.check(b"2 of 3 Sentinels have to name one primary, and 1 does; "
-                   in said, "and it is said why", said.decode())
+        self.check(b"2 of 3 Sentinels must name the same primary, and only 1 "
+                   b"does; " in said, "and it is said why", said.decode())
         _, found = metrics_file.read(os.path.join(folder, f"{RUN}u.prom"))
         self.check(found.get(RUN + "unconfirmed", 0) >= 1 and
                    found.get(RUN + "sentinels_naming") == 1.0, "and counted",

@@ -161,7 +161,7 @@ static void a_minority_confirms_nothing(void **state)
     redis_freeze(&sentinels[2]);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
     assert_contains(nxl_lock_errmsg(lock),
-        "2 of 3 Sentinels have to name one primary, and 1 does");
+        "2 of 3 Sentinels must name the same primary, and only 1 does");
     redis_thaw(&sentinels[0]);
     /* It has to be connected to again, which a try does not wait for. */
     assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
@@ -180,7 +180,7 @@ static void all_have_to_be_listed(void **state)
     char other[32];
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_URL, lock);
     assert_contains(nxl_lock_errmsg(lock),
-        "2 Sentinels have to name the primary, and the URL has 1");
+        "2 Sentinels must name the primary, and the URL has only 1");
     snprintf(other, sizeof(other), "%s:%u", addresses[2],
         (unsigned)sentinels[0].plain_port);
     assert_contains(nxl_lock_errmsg(lock), other);
