@@ -170,6 +170,41 @@ static void an_extension_that_writes_nothing_is_unknown(void **state)
     end(lock, client);
 }
 
+/* The script writes a longer lease again, and that is what replicas confirm. */
+static void a_longer_lease_is_confirmed(void **state)
+{
+    nxl_client *client = waiting_client(PATIENT);
+    nxl_lock *lock = new_lock(client, "k", 4 * TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
+    assert_result(nxl_lock_extend(lock, TTL_MS), NXL_OK, lock);
+    assert_result(nxl_lock_extend(lock, 8 * TTL_MS), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    end(lock, client);
+}
+
+/* Its lease in line is longer than its ttl. Another try would have another
+ * token. */
+static void a_grant_in_line_counts_when_replicas_have_it(void **state)
+{
+    static struct waiter waiter;
+    nxl_client *client = waiting_client(PATIENT);
+    nxl_client *plain = client_at(server.unix_url);
+    nxl_lock *held = new_lock(plain, "k", 30000);
+    nxl_lock *waits = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+    waiter_start(&waiter, waits, 30000);
+    assert_eventually(redis_exists(&server, "{k}:nxl-l"));
+    redisReply *line =
+        redis_command(&server, "ZRANGE", "{k}:nxl-l", "0", "-1", NULL);
+    assert_int_equal(line->elements, 1);
+    assert_result(nxl_lock_release(held), NXL_OK, held);
+    assert_result(waiter_join(&waiter), NXL_OK, waits);
+    assert_contains(line->element[0]->str, nxl_lock_token(waits));
+    freeReplyObject(line);
+    end(held, plain);
+    end(waits, client);
+}
+
 /* Even twice, which it does behind a script that is unknown. The server may
  * end a WAIT a tenth of a second late. */
 static void a_wait_fits_the_timeout(void **state)
@@ -531,6 +566,9 @@ int main(void)
         cmocka_unit_test_setup(demoted_while_it_waits, replica_set_up),
         cmocka_unit_test_setup(cancelled_while_it_waits, replica_set_up),
         cmocka_unit_test_setup(others_keep_place_and_lease, replica_set_up),
+        cmocka_unit_test_setup(a_longer_lease_is_confirmed, replica_set_up),
+        cmocka_unit_test_setup(
+            a_grant_in_line_counts_when_replicas_have_it, replica_set_up),
         cmocka_unit_test_setup(
             a_lock_that_is_handed_over_is_confirmed, replica_set_up),
         cmocka_unit_test_setup(what_the_line_granted_is_undone, replica_set_up),
