@@ -326,7 +326,7 @@ typedef struct nxl_client_options {
      * delays of nxl_lock_options.retry_min_ms. HARM of 1: the order is up to
      * chance, so a waiter may starve, and the server's load grows with the
      * number of waiters. In line each waiter sends a request every tenth of its
-     * TTL (100 ms to 3 s), those far behind every 5 s at most, and the first
+     * TTL (100 ms to 3 s), those far behind every 5 s, and the first
      * one 10 to 20 a second; a first one that is stopped delays the others by a
      * lease. While the key has no TTL (somebody set it by hand), the first one
      * looks at it once a second and then joins the line again, at its end: so
@@ -357,22 +357,23 @@ typedef struct nxl_client_options {
     int64_t guard_failover;
     /* How many replicas must have a lock, an extension or a record
      * (nxl_once_begin(), nxl_once_tell()) before it counts, 1 ... 100: so that
-     * it survives a failover to one of them. Behind what leaves together one
-     * WAIT is sent, and while it is not answered nothing else is sent over the
-     * connection. If too few have it in time, an acquire undoes its grant and
-     * tries again as long as it may wait, then ends with NXL_E_REFUSED; an
+     * it survives a failover to one of them. One WAIT follows all commands that
+     * are sent together, and while it is not answered nothing else is sent over
+     * the connection. If too few have it in time, an acquire undoes its grant
+     * and tries again as long as it may wait, then ends with NXL_E_REFUSED; an
      * extension and what is told end with NXL_UNKNOWN, and the lease keeps its
      * old deadline. With as many as there are replicas no lock is granted while
      * one is away. Default 0: a failover may lose what was granted last. Needs
      * Redis 3.0 and WAIT; with several servers each asks for its own. */
     int64_t wait_replicas;
-    /* How long WAIT waits for them, 1 ... 60000 and at most timeout_ms. Default
-     * 0: a 20th of the shortest ttl in use on the connection, between 50 and
-     * 500, half of that with several servers, and at most a third of
-     * timeout_ms. HARM: while it waits no other lock of this client is renewed,
-     * so it must be shorter than a third of their ttl. With several servers an
-     * acquire waits for each of them for a 20th of its own ttl, between 50 and
-     * 500 ms: what is not shorter than that gets no answer in time. */
+    /* How long WAIT waits for them, 1 ... 60000, at most timeout_ms, and at
+     * most 500 with guard_failover. Default 0: a 20th of the shortest ttl in
+     * use on the connection, between 50 and 500, half of that with several
+     * servers, and at most a third of timeout_ms. HARM: while it waits no other
+     * lock of this client is renewed, so it must be shorter than a third of
+     * their ttl. With several servers an acquire waits for each of them for a
+     * 20th of its own ttl, between 50 and 500 ms: what is not shorter than that
+     * gets no answer in time. */
     int64_t wait_ms;
     /* 1: it counts only when it is in the server's append-only file and in
      * those of wait_replicas replicas, by fsync(): WAITAOF instead of WAIT.
@@ -380,7 +381,9 @@ typedef struct nxl_client_options {
      * up to a second, because replicas say once a second what they have
      * written, and appendfsync everysec writes as often: so the default of
      * wait_ms is 1500 then, or three quarters of timeout_ms if that is less.
-     * HARM: as there; use ttls of ten seconds or more. */
+     * HARM: as there; use ttls of ten seconds or more. guard_failover allows it
+     * only without wait_replicas, and only appendfsync always is fast enough
+     * then. */
     int64_t wait_aof;
 } nxl_client_options;
 
@@ -742,9 +745,10 @@ typedef struct nxl_lock_options {
      * release keeps the key for the rest of it; if the handle is freed or the
      * holder dies, the key stays to the end of the lease, which is at least
      * this long at first. For jobs started on several machines
-     * whose clocks differ by less. At most max_ttl_ms; default 0. A release
-     * after nxl_lock_adopt() ignores it. With NXL_SCHEME_TIMESTAMP and on
-     * servers before 2.6 a release leaves the key to the end of the lease. */
+     * whose clocks differ by less than this. At most max_ttl_ms; default 0. A
+     * release after nxl_lock_adopt() ignores it. With NXL_SCHEME_TIMESTAMP and
+     * on servers before 2.6 a release leaves the key to the end of the lease.
+     */
     int64_t min_hold_ms;
     /* With renew: the lock is lost this long after it was granted or adopted,
      * even if nxl_lock_extend() or the adopted lease would allow more. At least
@@ -819,7 +823,8 @@ void nxl_lock_free(nxl_lock *lock);
  * one server that allows it (nxl_client_options.poll; a script of
  * docs/wire.md); elsewhere it retries (SET and PTTL) with growing delays, and
  * the order is up to chance. nxl_lock_acquire(3) says which errors are retried.
- * The lease of a lock that was handed over is up to ttl_ms/10 longer.
+ * The lease of a lock that was handed over is longer by up to a tenth of
+ * ttl_ms, or 100 ms if that is more.
  *
  * Blocks until start + max(wait_ms, timeout_ms) at most; see the same page.
  *
@@ -984,7 +989,7 @@ typedef struct nxl_holder {
      * For a Unix time (see below) 0 means that it has passed, and the next
      * waiter takes the lock over. */
     int64_t left_ms;
-    /* If the value is a Unix time, as programs write it that lock with SETNX
+    /* If the value is a Unix time, as written by programs that lock with SETNX
      * and GETSET (NXL_SCHEME_TIMESTAMP): the second when it ends. Otherwise 0.
      */
     int64_t value_ends_s;
@@ -1090,7 +1095,7 @@ enum nxl_once_state {
     /* Nothing happened, so that it may be begun again. HARM: if something did
      * happen, it will happen twice. If unsure, tell DOUBT. Earlier attempts
      * that are in doubt remain so; if this handle began the work, the record is
-     * about the last of them again. */
+     * about the last doubtful attempt again. */
     NXL_ONCE_FAILED = 4,
     /* The earlier attempts, which were in doubt, did not happen. The work goes
      * on, so the record is BEGUN; the lock must still be held. */
@@ -1162,9 +1167,10 @@ typedef struct nxl_record {
  * are these, NXL_FREE (the work may be begun) and NXL_BUSY. NXL_UNKNOWN: not
  * held; the library takes it back as soon as it can; if it cannot, the work is
  * in doubt though nobody did it. Other results as nxl_lock_acquire(); also
- * NXL_E_UNSUPPORTED: several servers, guard_failover (which is on with
- * Sentinels) without wait_replicas, NXL_SCHEME_TIMESTAMP, a server without
- * scripts or before 3.2; NXL_E_WRONG_TYPE: the record's key holds something
+ * NXL_E_UNSUPPORTED: several servers, NXL_SCHEME_TIMESTAMP, a server without
+ * scripts or before 3.2, or guard_failover is on (the default over Sentinels)
+ * and wait_replicas was not given, not even as 0; NXL_E_INVALID: the lock has
+ * permits or is shared; NXL_E_WRONG_TYPE: the record's key holds something
  * else; NXL_E_URL: durable=1 in the URL, and the server writes no AOF. */
 int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
     int64_t wait_ms) NXL_MUST_USE;

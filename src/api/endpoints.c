@@ -12,6 +12,7 @@
 
 #include "api/private.h"
 #include "lock/message.h"
+#include "net/replicas.h"
 #include "net/tls/tls.h"
 
 static int no_memory(struct text *error)
@@ -307,9 +308,6 @@ static int decide_guards(struct endpoints *e, struct text *error)
     return NXL_OK;
 }
 
-/* A grant counts only within a second of a sign of life (core/lineage.h). */
-#define GUARDED_WAIT_MS 500
-
 /* A server that does not answer for longer counts as one that hangs. */
 static int check_wait(struct endpoints *e, struct text *error)
 {
@@ -324,6 +322,14 @@ static int check_wait(struct endpoints *e, struct text *error)
         text_add(error,
             ", longer than guard_failover=on allows (500ms): what is "
             "answered later than a second does not count");
+        return NXL_E_URL;
+    }
+    if (e->guards_failover && set->wait_aof && set->wait_replicas > 0) {
+        text_set(error,
+            "wait_aof=1 with wait_replicas does not work with "
+            "guard_failover=on: replicas say only once a second what they have "
+            "written, and what is answered later than a second does not count; "
+            "remove wait_aof: wait_replicas alone survives a failover");
         return NXL_E_URL;
     }
     if (set->wait_ms <= set->timeout_ms)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* The longest WAIT where the client guards against failovers: a grant counts
+ * only within a second of a sign of life (core/lineage.h). */
+#define GUARDED_WAIT_MS 500
+
 /*
  * wait_replicas and wait_aof: a write counts only when the server says how many
  * replicas have it. After the writes that leave together one WAIT or WAITAOF is

@@ -53,12 +53,21 @@ void server_init(
         earlier(RECONNECT_MAX, ms_to_ns(set->timeout_ms) / 2), seed);
 }
 
+void server_share_secrets(struct server *s, struct secrets *secrets)
+{
+    secrets_add(secrets, &s->login.password);
+    secrets_add(secrets, &s->login.former);
+    s->secrets = secrets;
+}
+
 void server_guard_failover(
     struct server *s, struct slice marker, uint64_t needed_s)
 {
     s->age = (struct age_terms){marker, (int64_t)needed_s, &s->facts,
         !s->follows || !guarded(GUARD_NAMED)};
     s->who.age = &s->age;
+    s->replicas.most_ms =
+        (uint32_t)earlier(s->replicas.most_ms, GUARDED_WAIT_MS);
     if (!s->to.address->path && !s->follows)
         name_check_init(&s->name_check, needed_s * NS_PER_S / CHECKS_IN_NEEDED);
 }

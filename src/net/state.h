@@ -132,6 +132,9 @@ struct server {
  * server.no_credentials. */
 void server_init(
     struct server *s, const struct target *to, bool sole, uint64_t seed);
+/* A server may repeat what another one was sent, if one proxy leads to both:
+ * all servers of a client share their passwords, which are in no message. */
+void server_share_secrets(struct server *s, struct secrets *secrets);
 /* What the server has said about itself on the connection that is up, or was
  * last. It refers to s. */
 struct server_info server_info_of(const struct server *s);

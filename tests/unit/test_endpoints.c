@@ -365,6 +365,12 @@ static void guards_and_the_longest_lease(void **state)
     }
     refused("redis://a?guard_failover=on&guard_restarts=off", NXL_E_URL,
         "remove guard_restarts=off");
+    accepted("redis://a?guard_failover=on&wait_aof=1");
+    endpoints_free(&e);
+    refused("redis://a?guard_failover=on&wait_aof=1&wait_replicas=1", NXL_E_URL,
+        "remove wait_aof");
+    refused("redis+sentinel://h/m?wait_aof=1&wait_replicas=1", NXL_E_URL,
+        "remove wait_aof");
     refused("redis://a?guard_failover=on&scheme=timestamp", NXL_E_URL,
         "does not work with scheme=timestamp");
 }
