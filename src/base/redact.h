@@ -3,8 +3,9 @@
  * Keeps a client's secrets out of what is shown. A peer that is not a Redis
  * server, or a proxy, may repeat what it was sent.
  *
- * Invariant: text from a peer reaches a message only through redact_add(), but
- * for the names in its certificate.
+ * Invariant: text from a peer reaches a message only through redact_add(),
+ * except the names in its certificate, and what other clients have stored at a
+ * key: a holder's token, or the record of work.
  *
  * One rule: if REDACT_RUN bytes in a row of a password occur in a text, the
  * text is omitted as a whole; of a shorter password, all of it. The passwords

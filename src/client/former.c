@@ -21,10 +21,8 @@ void former_init(
     server_init(s, &to, false, (uint64_t)(uintptr_t)f);
     /* The clocks are compared, as those of the primary are. */
     s->who.age = &nodes_first(nodes)->server.age;
-    s->secrets = &nodes->secrets;
+    server_share_secrets(s, &nodes->secrets);
     s->spares = &nodes->spares;
-    secrets_add(&nodes->secrets, &s->login.password);
-    secrets_add(&nodes->secrets, &s->login.former);
     f->source.kind = SOURCE_FORMER;
     server_set_poller(s, nodes->poller, &f->source);
     f->word = slice_of("PING");

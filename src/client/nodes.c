@@ -13,14 +13,6 @@ void nodes_init(
     list_init(&nodes->spares);
 }
 
-/* A server may repeat what another one was sent, if one proxy leads to both. */
-static void share_secrets(struct nodes *nodes, struct server *s)
-{
-    secrets_add(&nodes->secrets, &s->login.password);
-    secrets_add(&nodes->secrets, &s->login.former);
-    s->secrets = &nodes->secrets;
-}
-
 /* Adds a node, with the next number. False: no memory. */
 static bool add(
     struct nodes *nodes, const struct target *to, bool sole, uint64_t seed)
@@ -35,7 +27,7 @@ static bool add(
     n->client = nodes->client;
     server_init(&n->server, to, sole, seed);
     n->server.replicas.several = nodes->endpoint_count > 1;
-    share_secrets(nodes, &n->server);
+    server_share_secrets(&n->server, &nodes->secrets);
     n->server.spares = &nodes->spares;
     n->connection.kind = SOURCE_SERVER;
     server_set_poller(&n->server, nodes->poller, &n->connection);

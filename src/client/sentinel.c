@@ -40,10 +40,8 @@ struct sentinel *sentinel_new(struct nodes *nodes, const struct endpoint *e,
         e->sentinels->tls ? e->tls : NULL, e->server, nth};
     server_init(&st->server, &to, true, (uint64_t)(uintptr_t)st);
     st->server.who.sentinel = true;
-    st->server.secrets = &nodes->secrets;
+    server_share_secrets(&st->server, &nodes->secrets);
     st->server.spares = &nodes->spares;
-    secrets_add(&nodes->secrets, &st->server.login.password);
-    secrets_add(&nodes->secrets, &st->server.login.former);
     st->source.kind = SOURCE_SENTINEL;
     server_set_poller(&st->server, nodes->poller, &st->source);
     make_question(&st->questions[ASK_ADDRESS], st, "get-master-addr-by-name");
@@ -154,7 +152,8 @@ static void unknown_service(struct sentinel *st)
     text_add(&st->why, "it knows no service '");
     text_add_foreign(&st->why, slice_of(st->endpoint->sentinels->service));
     text_add(&st->why, "'; it monitors ");
-    text_add_foreign(&st->why, slice_of(services[0] ? services : "none"));
+    redact_add(&st->why, slice_of(services[0] ? services : "none"), FOREIGN_MAX,
+        st->server.secrets);
 }
 
 /* All its questions are answered. */
@@ -224,6 +223,7 @@ const char *sentinel_reason(const struct sentinel *st)
 void sentinel_add_others(const struct sentinel *st, struct text *text)
 {
     const struct reply_values *v = &st->questions[ASK_OTHERS].values;
+    const struct secrets *secrets = st->server.secrets;
     const char *join = " knows ";
     for (size_t i = 0; i + 3 < v->count; i++) {
         if (!slice_equal(reply_values_at(v, i), slice_of("ip")) ||
@@ -234,9 +234,9 @@ void sentinel_add_others(const struct sentinel *st, struct text *text)
             text_add(text, st->server.to.address->name.data);
         }
         text_add(text, join);
-        text_add_foreign(text, reply_values_at(v, i + 1));
+        redact_add(text, reply_values_at(v, i + 1), FOREIGN_MAX, secrets);
         text_add(text, ":");
-        text_add_foreign(text, reply_values_at(v, i + 3));
+        redact_add(text, reply_values_at(v, i + 3), FOREIGN_MAX, secrets);
         join = ", ";
     }
 }

@@ -109,8 +109,7 @@ static struct listener *listener_new(struct subscriber *s)
     memcpy(&seed, random, sizeof(seed));
     subscription_init(&l->server, s->commands, seed);
     server_set_poller(&l->server, s->poller, s->source);
-    secrets_add(s->secrets, &l->server.login.password);
-    secrets_add(s->secrets, &l->server.login.former);
+    server_share_secrets(&l->server, s->secrets);
     return l;
 }
 

@@ -16,8 +16,7 @@
 #include "client/client.h"
 
 /* The most events of one wait; the next one returns what is left. Enough for
- * each server (or Sentinel, and the primary), the second connection, the
- * wake-up and the timer. */
+ * all servers, a second connection, the wake-up and the timer. */
 #define TURN_EVENTS (MAX_SERVERS + 4)
 
 struct turn_events {

@@ -227,11 +227,13 @@ static bool is_present(const struct watch *w, const struct sentinel_view *named)
            strcmp(at->host, named->host) == 0;
 }
 
-static void add_address(const struct sentinel_view *named, struct text *text)
+static void add_address(
+    const struct watch *w, const struct sentinel_view *named, struct text *text)
 {
+    const struct secrets *secrets = &w->nodes->secrets;
     bool v6 = strchr(named->host, ':');
     text_add(text, v6 ? "[" : "");
-    text_add_foreign(text, slice_of(named->host));
+    redact_add(text, slice_of(named->host), FOREIGN_MAX, secrets);
     text_addf(text, v6 ? "]:%u" : ":%u", (unsigned)named->port);
 }
 
@@ -256,7 +258,7 @@ static bool move(
     if (!host)
         return false;
     text_set(&why, "the Sentinels name another primary, ");
-    add_address(named, &why);
+    add_address(w, named, &why);
     server_leave(&w->node->server, why.data, now);
     subscriber_leave(&w->node->subscriber, why.data, now);
     if (at->host && w->on_move)
@@ -268,7 +270,7 @@ static bool move(
     at->host = host;
     at->port = named->port;
     text_set(&at->name, w->endpoint->needs_tls ? "rediss://" : "redis://");
-    add_address(named, &at->name);
+    add_address(w, named, &at->name);
     text_addf(&at->name, "/%u", (unsigned)w->endpoint->settings.db);
     server_moved(&w->node->server, now);
     return true;
@@ -443,8 +445,6 @@ static uint64_t next_due(const struct watch *w)
 
 void watch_turn(struct watch *w, uint64_t now)
 {
-    if (now < w->due)
-        return;
     for (unsigned i = 0; i < w->count; i++) {
         struct sentinel *st = w->list[i];
         struct completion c;

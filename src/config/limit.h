@@ -2,7 +2,7 @@
 /*
  * What an option may be, and the check of a value against it: the same for an
  * option that is written in a URL and for a member of a structure. The limits
- * themselves are in the rows of params.h and api/options.c.
+ * themselves are in the rows of config/params.c.
  */
 #ifndef NXLOCK_CONFIG_LIMIT_H
 #define NXLOCK_CONFIG_LIMIT_H

@@ -114,8 +114,9 @@ static inline enum verdict acquire_verdict(const struct acquire *a)
 /* It waits in line from now on, and no round begins. Returns whether the
  * present token is certainly not at the server. */
 bool acquire_line_up(struct acquire *a);
-/* After acquire_granted(): one more round, with the same token, whose BEGIN
- * records that the work begins. JOIN and STAY do not do that. */
+/* After acquire_granted(): one more round, with the same token, for what JOIN
+ * and STAY do not do: a BEGIN records that the work begins; after a message, an
+ * EXTEND is what replicas have to confirm. */
 void acquire_begin_work(struct acquire *a, uint64_t now);
 /* The wait in line has ended by a grant, which lasts until deadline. */
 void acquire_granted(

@@ -4,7 +4,7 @@
  * an acquire together with its wait in line and its fencing token, or a round
  * of any other verb. It puts the machines of acquire.h, line.h, fence.h and
  * round.h behind one interface; their headers say what each guarantees. Those
- * of acquire.h and round.h count the majority.
+ * of acquire.h, fence.h and round.h count the majority.
  *
  * Some grants need a second verb before they count, BEGIN or RAISE: each is a
  * condition, a row of the table in vote.c. Once the lock is granted, by the

@@ -2,7 +2,7 @@
 /*
  * Weighs answers and messages by the eligibility of the server.
  *
- * Invariant: all three functions ask outcome_counts() or eligibility_votes(),
+ * Invariant: all functions ask outcome_counts() or eligibility_votes(),
  * and only where the vote of the server matters at all.
  */
 #include "core/weigh.h"

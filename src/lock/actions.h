@@ -4,8 +4,8 @@
  * one of the lock's operations, a token, a cleanup or a place in line. All
  * functions need the client's mutex.
  *
- * Invariant: what may make the lock held is sent only when there is a record
- * for its cleanup.
+ * Invariant: what may make the lock held is sent only when a cleaner
+ * (net/cleaner.h) is reserved for its cleanup.
  */
 #ifndef NXLOCK_LOCK_ACTIONS_H
 #define NXLOCK_LOCK_ACTIONS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interface between decisions and transport: a verb is what the core wants
- * from one server, an outcome is the result. core, wire, net and the tests'
- * model servers share these types and nothing else.
+ * from one server, an outcome is the result. All layers, and the servers of the
+ * simulator, share these types.
  */
 #ifndef NXLOCK_MODEL_VERB_H
 #define NXLOCK_MODEL_VERB_H

@@ -14,7 +14,6 @@ static void quote(const struct server *s, struct text *t, struct slice bytes)
 
     /* Our own table has these words too, so they are no reason to omit the
      * rest, and stay if that is omitted. */
-    text_clear(t);
     text_add_foreign_max(t, known, FOREIGN_MAX);
     bytes.data += known.len;
     bytes.len -= known.len;
@@ -31,12 +30,18 @@ static void quote(const struct server *s, struct text *t, struct slice bytes)
 
 void quote_reply(struct server *s, struct slice bytes)
 {
+    text_clear(&s->why);
+    quote_add(s, bytes);
+}
+
+void quote_add(struct server *s, struct slice bytes)
+{
     quote(s, &s->why, bytes);
 }
 
 void quote_refusal(struct server *s)
 {
-    quote(s, &s->why, slice_of(s->handshake.why));
+    quote_reply(s, slice_of(s->handshake.why));
 }
 
 void quote_garbage(struct server *s)
@@ -54,6 +59,7 @@ void quote_outcome(struct server *s, struct outcome *outcome)
     if (outcome->kind != OUTCOME_FAULT ||
         outcome->fault == FAULT_NOT_REDIS) /* the words are our own */
         return;
+    text_clear(&s->words);
     quote(s, &s->words, outcome->text);
     outcome->text = (struct slice){s->words.data, s->words.len};
 }

@@ -14,6 +14,9 @@
 /* Sets s->why to the text of a reply. */
 void quote_reply(struct server *s, struct slice bytes);
 
+/* Adds it to s->why. */
+void quote_add(struct server *s, struct slice bytes);
+
 /* Sets s->why to what the server said when it refused the login. */
 void quote_refusal(struct server *s);
 

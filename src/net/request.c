@@ -393,7 +393,7 @@ static void wait_answered(struct server *s, const struct reply *reply)
         text_add(&s->why,
             refused ? " was refused: " : " was not answered with a number");
         if (refused)
-            text_add_foreign(&s->why, text_without_echo(reply->bytes));
+            quote_add(s, reply->bytes);
         s->elsewhere = s->elsewhere || fault_is_elsewhere(fault);
         /* Of a former primary it is unknown what its successor has. */
         fail_held(s, fault, refused && !fault_is_elsewhere(fault));
@@ -408,9 +408,9 @@ static void wait_answered(struct server *s, const struct reply *reply)
     }
 }
 
-/* Has it written, if it says yes? An extension leaves a longer lease alone
- * without a script, and with one a lease that never ends: a WAIT behind that
- * says nothing. */
+/* Was anything written, if the answer is yes? A WAIT says nothing otherwise. An
+ * extension writes no lease that never ends; and without a script, none that is
+ * longer than asked for. */
 static bool wrote(const struct exchange *x)
 {
     int64_t left_ms = x->outcome.left_ms;

@@ -53,11 +53,12 @@ void facts_read_info(struct facts *f, const struct reply *reply);
 /* Counts the slots of the node that answered CLUSTER NODES. */
 void facts_read_slots(struct facts *f, const struct reply *reply);
 
-/* Writes into why which primaries a Sentinel monitors, from its INFO, because
- * their address is what the user needs. The line is
- * "master0:name=orders,status=ok,address=10.0.0.7:1,slaves=1". */
-/* Writes only these: "orders at 10.0.0.7:1, ..."; "": none. */
+/* Writes which primaries a Sentinel monitors, from its INFO, whose lines are
+ * "master0:name=orders,status=ok,address=10.0.0.7:1,slaves=1":
+ * "orders at 10.0.0.7:1, ..."; "": none. */
 void facts_list_services(const struct reply *reply, char *out, size_t room);
+/* Writes into why that it is a Sentinel, and which primaries it monitors,
+ * because their address is what the user needs. */
 void facts_name_sentinel(const struct reply *reply, char *why, size_t room);
 
 /* These are shown to people, so control bytes and spaces become '?'. */
