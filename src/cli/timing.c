@@ -176,9 +176,10 @@ static int too_long(
             "less, or raise max_ttl_ms for all who use these locks",
             option, value, (long long)args->lease_limit_ms, option, limit);
     else
-        say("%s %s is longer than %s, the default limit with several servers "
-            "or guard_restarts=on, which all clients of a lock must share: "
-            "write %s %s or less, or add max_ttl_ms=%lld (%s) to the URLs "
+        say("%s %s is longer than %s, the default limit with Sentinels, "
+            "several "
+            "servers or a guard, which all clients of a lock must share: write "
+            "%s %s or less, or add max_ttl_ms=%lld (%s) to the URLs "
             "wherever these locks are used",
             option, value, limit, option, limit, (long long)ms, value);
     conf_mention(args, VALUE_DURATION);

@@ -55,7 +55,7 @@ done
 for command in run once acquire renew; do
     gives 0 "$command --help" "$command" --help
     has "says that --ttl raises the limit" \
-        '^With one server, a longer --ttl .*raises the default of'
+        '^With one server and no guard, a longer --ttl .*raises the default'
 done
 gives 0 "status --help" status --help
 has "says how to tell a dead holder" 'Is the holder alive?'

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guard_failover with each kind of lock. All that may hold it do, a replica is
+ * promoted, and nobody else is granted it before the pause is over.
+ *
+ *     the replica has the holders    they go on, and extend at the new primary
+ *     it has none of them            they lose it, before anybody is granted it
+ *     waiters in line                are granted it by the new primary, after
+ *                                    the pause, no more at once than fit
+ */
+#include "live/failover_rig.h"
+#include "live/kinds_rig.h"
+
+enum { MOST = 4 };
+
+static struct holders {
+    int kind, count;
+    nxl_client *client[MOST];
+    nxl_lock *lock[MOST];
+} all;
+
+/* As many as may hold it, or four that share it, each of its own client. */
+static void hold_all(int kind)
+{
+    all = (struct holders){.kind = kind, .count = kinds[kind].together};
+    for (int i = 0; i < all.count; i++) {
+        all.client[i] = living(GUARDED);
+        all.lock[i] = of_kind(all.client[i], kind, TTL_MS, false);
+    }
+}
+
+static void all_acquire(void)
+{
+    for (int i = 0; i < all.count; i++)
+        assert_result(nxl_lock_acquire(all.lock[i], 0), NXL_OK, all.lock[i]);
+    assert_int_equal(holders_at(primary), all.count);
+}
+
+static int held_now(void)
+{
+    int held = 0;
+    for (int i = 0; i < all.count; i++)
+        held += nxl_lock_held(all.lock[i]);
+    return held;
+}
+
+static void all_end(void)
+{
+    for (int i = 0; i < all.count; i++)
+        end(all.lock[i], all.client[i]);
+}
+
+/* The one of the same kind for whom there is no room; of a shared lock, one
+ * that wants it alone. */
+static nxl_lock *one_too_many(nxl_client *client, int kind)
+{
+    return kind == SHARED ? new_lock(client, "k", TTL_MS)
+                          : of_kind(client, kind, TTL_MS, false);
+}
+
+static void crash_and_promote(void)
+{
+    redis_run(primary, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    redis_freeze(primary);
+    promote();
+}
+
+/* The replica has missed them all. */
+static void nobody_else_before_the_pause_is_over(void **state)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        assert_int_equal(failover_set_up(state), 0);
+        hold_all(kind);
+        nxl_client *other = living(GUARDED), *fresh = client_of(GUARDED);
+        nxl_lock *lock = one_too_many(other, kind);
+        nxl_lock *late = one_too_many(fresh, kind);
+        redis_follow(replica, "1");
+        all_acquire();
+        crash_and_promote();
+        int64_t promoted = test_now_ms();
+        while (held_now() > 0) {
+            assert_int_not_equal(nxl_lock_acquire(lock, 0), NXL_OK);
+            assert_int_not_equal(nxl_lock_acquire(late, 0), NXL_OK);
+        }
+        assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
+        assert_true(test_now_ms() - promoted >= TTL_MS);
+        assert_int_equal(held_now(), 0);
+        end(late, fresh);
+        end(lock, other);
+        all_end();
+    }
+}
+
+/* The replica has them all: each extends its lease there, and keeps it for as
+ * long as it likes. Then the place of one that leaves is free. */
+static void those_that_it_has_go_on(void **state)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        assert_int_equal(failover_set_up(state), 0);
+        hold_all(kind);
+        nxl_client *other = living(GUARDED);
+        nxl_lock *lock = one_too_many(other, kind);
+        all_acquire();
+        assert_eventually(holders_at(replica) == all.count);
+        crash_and_promote();
+        int64_t end_ms = test_now_ms() + GUARD_MS + 2000;
+        while (test_now_ms() < end_ms) {
+            for (int i = 0; i < all.count; i++)
+                assert_result(
+                    nxl_lock_extend(all.lock[i], 0), NXL_OK, all.lock[i]);
+            assert_int_not_equal(nxl_lock_acquire(lock, 0), NXL_OK);
+            test_pause_ms(TTL_MS / 20);
+        }
+        assert_int_equal(held_now(), all.count);
+        assert_int_equal(holders_at(replica), all.count);
+        for (int i = 0; i < all.count; i++) {
+            assert_result(nxl_lock_release(all.lock[i]), NXL_OK, all.lock[i]);
+            if (kind == PERMITS && i == 0)
+                assert_result(nxl_lock_acquire(lock, 2000), NXL_OK, lock);
+        }
+        if (kind != PERMITS)
+            assert_result(nxl_lock_acquire(lock, 2000), NXL_OK, lock);
+        end(lock, other);
+        all_end();
+    }
+}
+
+/* Twice as many wait in line as may hold it. The line may be lost with the
+ * primary; but all are granted it in the end, never too many at once. */
+static void who_waits_is_granted_it_later(void **state)
+{
+    enum { WAITERS = 2 * MOST };
+    static struct waiter waits[WAITERS];
+    static nxl_client *client[WAITERS];
+    static nxl_lock *lock[WAITERS];
+    for (int kind = 0; kind < KINDS; kind++) {
+        int together = kinds[kind].together, waiters = 2 * together;
+        assert_int_equal(failover_set_up(state), 0);
+        nxl_client *first = living(GUARDED);
+        nxl_lock *alone = new_lock(first, "k", TTL_MS);
+        for (int i = 0; i < waiters; i++) {
+            client[i] = living(GUARDED);
+            lock[i] = of_kind(client[i], kind, TTL_MS, false);
+        }
+        assert_result(nxl_lock_acquire(alone, 2000), NXL_OK, alone);
+        for (int i = 0; i < waiters; i++)
+            waiter_start(&waits[i], lock[i], 15000);
+        assert_eventually(waiters_at(primary) == waiters);
+        crash_and_promote();
+        int granted = 0;
+        for (int64_t end_ms = test_now_ms() + 20000; granted < waiters;) {
+            int held = 0;
+            assert_true(test_now_ms() < end_ms);
+            for (int i = 0; i < waiters; i++)
+                held += nxl_lock_held(lock[i]);
+            assert_true(held <= together || kind == SHARED);
+            assert_false(held > 0 && nxl_lock_held(alone));
+            for (int i = 0; i < waiters; i++) {
+                if (!waits[i].lock || !nxl_lock_held(lock[i]))
+                    continue;
+                assert_int_equal(waiter_join(&waits[i]), NXL_OK);
+                waits[i].lock = NULL;
+                assert_int_not_equal(nxl_lock_release(lock[i]), NXL_E_INVALID);
+                granted++;
+            }
+        }
+        for (int i = 0; i < waiters; i++)
+            end(lock[i], client[i]);
+        end(alone, first);
+        assert_eventually(redis_lasting_keys(replica) <= 1); /* the marker */
+    }
+}
+
+#define guard_test(f) cmocka_unit_test_setup(f, failover_set_up)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        guard_test(nobody_else_before_the_pause_is_over),
+        guard_test(those_that_it_has_go_on),
+        guard_test(who_waits_is_granted_it_later),
+    };
+    return cmocka_run_group_tests_name(
+        "permit failover", tests, failover_start, failover_stop);
+}

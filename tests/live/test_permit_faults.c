@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Faults while a lock is held or waited for, the same for each kind: exclusive,
+ * shared and with permits. A waiter of another client always gets the lock in
+ * time, and what is lost is lost for its holder too.
+ *
+ *     killed, stopped      while it holds, while it waits
+ *     CLIENT KILL          of all connections
+ *     DEL                  of the lock, its line, the mark that somebody waits
+ *     SCRIPT FLUSH         before each step
+ *     restarted empty      with and without guard_restarts
+ *     no answer            undone
+ */
+#include "live/kinds_rig.h"
+#include "live/proxy_rig.h"
+
+#include <sys/wait.h>
+
+enum { TTL_MS = 600 };
+
+/* --------------------------------------------------------- another process */
+
+struct child {
+    pid_t pid;
+    int say, hear; /* a byte to it; a byte from it: the result of a call */
+};
+
+/* In the child: the result of each call, until nobody asks any more. */
+static void child_runs(int kind, int64_t wait_ms, int in, int out)
+{
+    char byte = 0;
+    nxl_client *client;
+    nxl_lock *lock;
+    nxl_lock_options options = kinds[kind].options;
+    options.ttl_ms = TTL_MS;
+    if (nxl_client_new(&client, server.unix_url, NULL) != NXL_OK ||
+        nxl_lock_new(&lock, client, "k", &options) != NXL_OK)
+        _exit(3);
+    byte = (char)nxl_lock_acquire(lock, wait_ms);
+    while (write(out, &byte, 1) == 1 && read(in, &byte, 1) == 1)
+        byte = byte == 'h'   ? (char)nxl_lock_held(lock)
+               : byte == 'e' ? (char)nxl_lock_extend(lock, 0)
+                             : (char)nxl_lock_release(lock);
+    _exit(0);
+}
+
+static struct child child_start(int kind, int64_t wait_ms)
+{
+    int to[2], from[2];
+    struct child child;
+    assert_int_equal(pipe(to), 0);
+    assert_int_equal(pipe(from), 0);
+    child.pid = test_fork();
+    assert_true(child.pid >= 0);
+    if (child.pid == 0)
+        child_runs(kind, wait_ms, to[0], from[1]);
+    close(to[0]);
+    close(from[1]);
+    child.say = to[1];
+    child.hear = from[0];
+    return child;
+}
+
+static int child_hears(struct child *child)
+{
+    signed char byte = 99;
+    assert_int_equal(read(child->hear, &byte, 1), 1);
+    return byte;
+}
+
+static int child_does(struct child *child, char what)
+{
+    assert_int_equal(write(child->say, &what, 1), 1);
+    return child_hears(child);
+}
+
+static void child_dies(struct child *child)
+{
+    kill(child->pid, SIGKILL);
+    assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+    close(child->say);
+    close(child->hear);
+}
+
+/* ------------------------------------------------------ killed and stopped */
+
+static void killed_while_it_holds(void **state)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        nxl_client *client = new_client("");
+        nxl_lock *next = new_lock(client, "k", 20000);
+        struct child child = child_start(kind, 0);
+        assert_int_equal(child_hears(&child), NXL_OK);
+        child_dies(&child);
+        int64_t died = test_now_ms();
+        assert_result(nxl_lock_acquire(next, 0), NXL_BUSY, next);
+        assert_result(nxl_lock_acquire(next, 10000), NXL_OK, next);
+        assert_between(test_now_ms() - died, 0, TTL_MS + 100 + LATE_MS);
+        assert_int_equal(holders_at(&server), 1);
+        end(next, client);
+    }
+}
+
+/* One behind it gets the lock from the one that releases it, and the dead one
+ * does not. */
+static void killed_while_it_waits(void **state)
+{
+    static struct waiter waits;
+    for (int kind = 0; kind < KINDS; kind++) {
+        nxl_client *client = new_client(""), *other = new_client("");
+        nxl_lock *holder = new_lock(client, "k", 20000);
+        nxl_lock *next = of_kind(other, kind, 20000, false);
+        assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
+        struct child child = child_start(kind, 20000);
+        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
+        waiter_start(&waits, next, 20000);
+        assert_eventually(waiters_at(&server) == 2 && are_told(&server, 2));
+        child_dies(&child);
+        assert_eventually(are_told(&server, 1));
+        assert_result(nxl_lock_release(holder), NXL_OK, holder);
+        int64_t released = test_now_ms();
+        assert_int_equal(waiter_join(&waits), NXL_OK);
+        assert_between(test_now_ms() - released, 0, LATE_MS);
+        assert_int_equal(holders_at(&server), 1);
+        end(next, other);
+        end(holder, client);
+    }
+}
+
+static void stopped_for_longer_than_its_lease(void **state)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        nxl_client *client = new_client("");
+        nxl_lock *next = new_lock(client, "k", 20000);
+        struct child child = child_start(kind, 0);
+        assert_int_equal(child_hears(&child), NXL_OK);
+        kill(child.pid, SIGSTOP);
+        assert_result(nxl_lock_acquire(next, 10000), NXL_OK, next);
+        kill(child.pid, SIGCONT);
+        assert_int_equal(child_does(&child, 'h'), false);
+        assert_int_equal(child_does(&child, 'e'), NXL_LOST);
+        assert_int_equal(child_does(&child, 'r'), NXL_LOST);
+        assert_true(stands(&server, nxl_lock_token(next)));
+        assert_true(nxl_lock_held(next));
+        child_dies(&child);
+        end(next, client);
+    }
+}
+
+/* ------------------------------------------------------- at the server */
+
+static void all_connections_are_killed(void **state)
+{
+    static struct waiter waits;
+    for (int kind = 0; kind < KINDS; kind++) {
+        nxl_client *client = new_client(""), *other = new_client("");
+        nxl_lock *holder = of_kind(client, kind, TTL_MS, true);
+        nxl_lock *next = new_lock(other, "k", 20000);
+        assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
+        waiter_start(&waits, next, 20000);
+        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
+        for (int i = 0; i < 6; i++) {
+            redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
+                "yes", NULL);
+            redis_run(&server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+            test_pause_ms(TTL_MS / 4);
+            assert_true(nxl_lock_held(holder));
+        }
+        assert_true(stands(&server, nxl_lock_token(holder)));
+        assert_result(nxl_lock_release(holder), NXL_OK, holder);
+        assert_int_equal(waiter_join(&waits), NXL_OK);
+        assert_int_equal(holders_at(&server), 1);
+        end(holder, client);
+        end(next, other);
+        assert_eventually(redis_lasting_keys(&server) == 0);
+    }
+}
+
+/* Its holder learns that by its next renewal, or by any call. */
+static void the_key_is_deleted(void **state)
+{
+    static struct waiter waits;
+    for (int kind = 0; kind < KINDS; kind++) {
+        char why[256];
+        nxl_client *client = new_client(""), *other = new_client("");
+        nxl_lock *renewed = of_kind(client, kind, TTL_MS, true);
+        nxl_lock *next = new_lock(other, "k", 20000);
+        assert_result(nxl_lock_acquire(renewed, 0), NXL_OK, renewed);
+        waiter_start(&waits, next, 20000);
+        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
+        redis_run(&server, "DEL", "k", NULL);
+        assert_int_equal(waiter_join(&waits), NXL_OK);
+        assert_between(waits.ended_ms - waits.began_ms, 0, 10000);
+        assert_eventually(
+            nxl_lock_loss(renewed, why, sizeof(why)) != NXL_LOSS_NONE);
+        assert_int_equal(
+            nxl_lock_loss(renewed, why, sizeof(why)), NXL_LOSS_TAKEN);
+        assert_false(nxl_lock_held(renewed));
+        assert_result(nxl_lock_release(renewed), NXL_LOST, renewed);
+        assert_true(stands(&server, nxl_lock_token(next)));
+        end(renewed, client);
+        end(next, other);
+    }
+}
+
+/* The waiter keeps asking, and the holder's release finds it in the end. */
+static void the_line_is_deleted(void **state)
+{
+    static const char *const deleted[] = {"{k}:nxl-l", "{k}:nxl-w"};
+    static struct waiter waits;
+    for (int i = 0; i < 2 * KINDS; i++) {
+        nxl_client *client = new_client(""), *other = new_client("");
+        nxl_lock *holder = new_lock(client, "k", 20000);
+        nxl_lock *next = of_kind(other, i / 2, 20000, false);
+        assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
+        waiter_start(&waits, next, 20000);
+        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
+        redis_run(&server, "DEL", deleted[i % 2], NULL);
+        assert_result(nxl_lock_release(holder), NXL_OK, holder);
+        int64_t released = test_now_ms();
+        assert_int_equal(waiter_join(&waits), NXL_OK);
+        assert_between(test_now_ms() - released, 0, 3000 + LATE_MS);
+        assert_int_equal(holders_at(&server), 1);
+        end(holder, client);
+        end(next, other);
+    }
+}
+
+static void without_scripts(void)
+{
+    redis_run(&server, "SCRIPT", "FLUSH", NULL);
+}
+
+static void the_scripts_are_flushed(void **state)
+{
+    static struct waiter waits;
+    for (int kind = 0; kind < KINDS; kind++) {
+        nxl_holder holder = NXL_HOLDER_INIT;
+        nxl_client *client = new_client(""), *other = new_client("");
+        nxl_lock *lock = of_kind(client, kind, 20000, false);
+        nxl_lock *next = new_lock(other, "k", 20000);
+        without_scripts();
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        without_scripts();
+        assert_result(nxl_lock_extend(lock, 25000), NXL_OK, lock);
+        without_scripts();
+        assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+        assert_true(holder.ours);
+        without_scripts();
+        waiter_start(&waits, next, 20000);
+        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
+        without_scripts();
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        assert_int_equal(waiter_join(&waits), NXL_OK);
+        assert_result(nxl_lock_release(next), NXL_OK, next);
+        end(lock, client);
+        end(next, other);
+        assert_int_equal(redis_lasting_keys(&server), 0);
+    }
+}
+
+/* The holder has lost it, and learns that; who waits is granted it. */
+static void restarted_empty(void **state)
+{
+    static struct waiter waits;
+    for (int kind = 0; kind < KINDS; kind++) {
+        char why[256];
+        nxl_client *client = new_client(""), *other = new_client("");
+        nxl_lock *held = of_kind(client, kind, 900, true);
+        nxl_lock *next = new_lock(other, "k", 20000);
+        assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
+        waiter_start(&waits, next, 20000);
+        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
+        redis_kill(&server);
+        redis_restart(&server);
+        assert_int_equal(waiter_join(&waits), NXL_OK);
+        assert_eventually(
+            nxl_lock_loss(held, why, sizeof(why)) != NXL_LOSS_NONE);
+        assert_false(nxl_lock_held(held));
+        assert_true(stands(&server, nxl_lock_token(next)));
+        assert_int_equal(holders_at(&server), 1);
+        end(held, client);
+        end(next, other);
+    }
+}
+
+/* Nothing is granted until what was forgotten is over. */
+static void guarded_restart(void **state)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        nxl_client *client = new_client("max_ttl_ms=900&guard_restarts=on");
+        nxl_lock *held = of_kind(client, kind, 900, false);
+        nxl_lock *next = of_kind(client, kind, 900, false);
+        assert_result(nxl_lock_acquire(held, 10000), NXL_OK, held);
+        redis_kill(&server);
+        redis_restart(&server);
+        int rc = nxl_lock_acquire(next, 0);
+        if (nxl_lock_held(held))
+            assert_result(rc, NXL_E_REFUSED, next);
+        assert_result(nxl_lock_acquire(next, 10000), NXL_OK, next);
+        assert_false(nxl_lock_held(held));
+        nxl_lock_free(next);
+        end(held, client);
+    }
+}
+
+/* --------------------------------------------------------------- no answer */
+
+/* The server applies the acquire after its caller has given up. */
+static void unanswered_and_undone(void **state)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct proxy *proxy = proxy_to_server();
+        nxl_client *client = via(proxy, "timeout_ms=100");
+        nxl_client *other = new_client("");
+        nxl_lock *lock = of_kind(client, kind, 30000, false);
+        nxl_lock *next = new_lock(other, "k", 20000);
+        nxl_holder holder = NXL_HOLDER_INIT;
+        assert_eventually(nxl_lock_inspect(lock, &holder) == NXL_FREE);
+        redis_freeze(&server);
+        assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
+        redis_thaw(&server);
+        /* Undone on its connection, which is still open. */
+        assert_result(nxl_lock_acquire(next, 5000), NXL_OK, next);
+        assert_result(nxl_lock_release(next), NXL_OK, next);
+
+        /* Its connection is lost with the answer. */
+        proxy_hold(proxy, PROXY_DOWN, true);
+        assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
+        proxy_cut(proxy, false);
+        proxy_hold(proxy, PROXY_DOWN, false);
+        assert_eventually(nxl_lock_inspect(lock, &holder) == NXL_FREE);
+        assert_int_equal(redis_lasting_keys(&server), 0);
+        end(next, other);
+        end(lock, client);
+        proxy_stop(proxy);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        live_test(killed_while_it_holds),
+        live_test(killed_while_it_waits),
+        live_test(stopped_for_longer_than_its_lease),
+        live_test(all_connections_are_killed),
+        live_test(the_key_is_deleted),
+        live_test(the_line_is_deleted),
+        live_test(the_scripts_are_flushed),
+        live_test(restarted_empty),
+        live_test(guarded_restart),
+        live_test(unanswered_and_undone),
+    };
+    return live_run_long("permit faults");
+}
