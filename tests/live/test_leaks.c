@@ -59,8 +59,10 @@ static void healthy(unsigned n)
 {
     nxl_holder holder = NXL_HOLDER_INIT;
     nxl_client *client = client_on(NO_GUARD "&prefix=p:");
-    nxl_lock *lock = lock_with(client, "name", .label = "host:1234:job",
-        .fence = n % 8 > 3, .renew = n % 16 > 7);
+    bool several_hold = on.servers == 1 && n % 8 <= 3 && n % 3 == 0;
+    nxl_lock *lock =
+        lock_with(client, "name", .label = "host:1234:job", .fence = n % 8 > 3,
+            .renew = n % 16 > 7, .permits = several_hold ? 3 : 0);
     nxl_lock *other = labelled(client, "name");
 
     if (n % 4)

@@ -110,12 +110,6 @@ static void assert_recovers(nxl_lock *lock)
     assert_int_equal(used(), 1);
 }
 
-/* A cut that is ordered and has not come yet will not. */
-static void cut_no_more(enum proxy_way way)
-{
-    proxy_cut_after(at.proxy, way, SIZE_MAX / 2);
-}
-
 static int try_acquire(nxl_lock *lock)
 {
     return nxl_lock_acquire(lock, 0);
@@ -130,6 +124,14 @@ static int inspect(nxl_lock *lock)
 {
     nxl_holder holder = NXL_HOLDER_INIT;
     return nxl_lock_inspect(lock, &holder);
+}
+
+/* A cut that is ordered and has not come yet will not; and if it came behind an
+ * answer, that is found out now. */
+static void cut_no_more(enum proxy_way way)
+{
+    proxy_cut_after(at.proxy, way, SIZE_MAX / 2);
+    assert_result(inspect(at.lock[0]), NXL_OK, at.lock[0]);
 }
 
 /* How many bytes a call takes that way without a cut, of the kind of token that

@@ -11,7 +11,11 @@
  *     min_hold      here; permit_scripts
  *     once, fence   refused: the_refusals
  *     several servers, scheme=timestamp   refused: the_refusals
- *     poll          here
+ *     poll          here; permit_crossings
+ *     max_ttl, break, passwords, thread, loop   permit_crossings
+ *     faults        permit_cuts, permit_faults, permit_chaos, permit_memory
+ *     wait_replicas permit_copies
+ *     failover      permit_failover, permit_sentinels
  */
 #include "live/live_rig.h"
 
