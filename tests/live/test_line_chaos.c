@@ -134,10 +134,9 @@ static void fault_script_flush(void)
 static void fault_delete_line(void)
 {
     const char *name = name_of[dice_below(&dice, NAMES)];
-    bool tagged = strchr(name, '{') != NULL;
     char key[32];
-    snprintf(key, sizeof(key), "%s%s%s:%c", tagged ? "" : "{", name,
-        tagged ? "" : "}", "lw"[dice_below(&dice, 2)]);
+    snprintf(key, sizeof(key), strchr(name, '{') ? "%s::nxl-%c" : "{%s}:nxl-%c",
+        name, "lw"[dice_below(&dice, 2)]);
     redis_run(&server, "DEL", key, NULL);
 }
 
