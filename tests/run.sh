@@ -479,6 +479,13 @@ servers() {
     count_tap "$work/servers.log" $? "testing other servers"
 }
 
+# The library before permits, and this one, at the same names.
+old_version() {
+    say "testing beside an older version"
+    run sh "$root/tests/old_version.sh" "$work/gcc" > "$work/old.log" 2>&1
+    count_tap "$work/old.log" $? "testing beside an older version"
+}
+
 # What the README says, on Debian trees that have nothing. It tests the last
 # commit, or the files as they stand when they are not committed. The older
 # release has the older tools. It works while the tests sleep: nice, so that it
@@ -559,6 +566,7 @@ if [ -n "$checks" ]; then
     if [ -n "$good" ] && [ -n "$full" ]; then
         leaks gcc
         servers
+        old_version
         faults
     fi
     clang_end

@@ -34,8 +34,10 @@ END
 }
 
 live='contention denied errors inspect interop line_bounds line_chaos
-    line_release line_scripts lock names once_scripts once_values once_waits
-    stamps stamps_upgrade wait_aof wait_faults wait_replicas warning fence
+    line_release line_scripts lock names once_scripts once_values
+    once_waits permit_chaos permit_copies permit_crossings permit_cuts
+    permit_failover permit_faults permit_scripts permits stamps
+    stamps_upgrade wait_aof wait_faults wait_replicas warning fence
     cli_drill'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 unset CDPATH # cd would print where it went

@@ -77,6 +77,7 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_holder_at(h->lock, 0, 0, &holder) == NXL_E_FORKED);
     expect(nxl_lock_new(&fresh, h->client, "other", NULL) == NXL_E_FORKED);
     expect(!fresh);
+    expect(nxl_client_holds(h->client, "other", 5) == 0);
     expect(client_ask(h->client, 0, 1, ping, NULL, &answer) == NXL_E_FORKED);
     expect(!answer);
     expect(nxl_client_stats(h->client, &stats, sizeof(stats)) == NXL_E_FORKED);

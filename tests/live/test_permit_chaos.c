@@ -17,7 +17,7 @@
 #include "live/permit_crowd.h"
 #include "support/proxy.h"
 
-enum { STEP_MS = 5, FAULTS = 8 };
+enum { STEP_MS = 5, FAULTS = 10 };
 /* The line ends 15 s after the last one has asked; then there is a cleanup. */
 enum { LITTER_MS = 15000 + LEASE_MS + 1000 };
 
@@ -31,6 +31,7 @@ static struct process {
 
 static struct proxy *proxy;
 static uint64_t strand_at, deliver_at; /* 0: it is not held, or stranded */
+static uint64_t thaw_at;
 static uint64_t dice, stalled; /* the longest time a step was kept waiting */
 
 /* --------------------------------------------------------------- processes */
@@ -118,7 +119,8 @@ static void fault_script_flush(void)
 static void fault_delete_line(void)
 {
     char key[64];
-    snprintf(key, sizeof(key), "{%s}:nxl-%c", crowd_name,
+    snprintf(key, sizeof(key),
+        strchr(crowd_name, '{') ? "%s::nxl-%c" : "{%s}:nxl-%c", crowd_name,
         "lw"[dice_below(&dice, 2)]);
     redis_run(&server, "DEL", key, NULL);
 }
@@ -141,6 +143,22 @@ static void fault_strand(void)
     strand_at = ms_from_now(1 + dice_below(&dice, 60));
 }
 
+static void fault_freeze(void)
+{
+    board->server_faults++;
+    redis_freeze(&server);
+    thaw_at = ms_from_now(20 + dice_below(&dice, 900));
+}
+
+static void fault_restart(void)
+{
+    board->server_faults++;
+    redis_kill(&server);
+    redis_restart(&server);
+}
+
+enum { ONLY_A_THIRD = 1, NO_THIRD = 0x1fe, AND_RESTARTS = 0x3fe };
+
 static struct fault {
     const char *name;
     void (*strike)(void);
@@ -148,13 +166,14 @@ static struct fault {
     int count;
 } fault[FAULTS] = {
     {"a third killed", fault_kill_a_third, 250, 0},
-    {"killed", fault_kill, 500, 0},
-    {"stopped", fault_stop, 200, 0},
+    {"killed", fault_kill, 500, 0}, {"stopped", fault_stop, 200, 0},
     {"CLIENT KILL", fault_client_kill, 250, 0},
     {"SCRIPT FLUSH", fault_script_flush, 1500, 0},
     {"line or mark deleted", fault_delete_line, 700, 0},
     {"connections cut", fault_cut, 1000, 0},
     {"delivered late", fault_strand, 600, 0},
+    {"server stopped", fault_freeze, 3000, 0},
+    {"restart", fault_restart, 1000, 0}, /* not without AOF */
 };
 
 static void network_next(uint64_t now)
@@ -179,7 +198,11 @@ static void step(unsigned faults)
         if (process[i].stopped && now >= process[i].until)
             continue_process(i);
     network_next(now);
-    for (int i = 0; i < FAULTS; i++) {
+    if (server.frozen && now >= thaw_at) {
+        redis_thaw(&server);
+        board->server_faults++;
+    }
+    for (int i = 0; i < FAULTS && !server.frozen; i++) {
         if (!(faults >> i & 1) ||
             dice_below(&dice, fault[i].every_ms / STEP_MS) > 0)
             continue;
@@ -193,7 +216,7 @@ static void step(unsigned faults)
 
 static bool has_trouble(void)
 {
-    bool any = strand_at || deliver_at;
+    bool any = strand_at || deliver_at || server.frozen;
     for (int i = 0; i < members; i++)
         any |= process[i].stopped;
     return any;
@@ -325,22 +348,30 @@ static void a_third_of_a_pool_is_killed(void **state)
     roles = pool;
     members = 12;
     begin("pool");
-    struct verdict v = play(seconds_of(4, 30), 1, 0);
+    struct verdict v = play(seconds_of(4, 30), ONLY_A_THIRD, 0);
     assert_int_equal(v.most_used, 4); /* all of them, and no more */
 }
 
+static const struct role all[15] = {{POOL}, {.shared = 1},
+    {.permits = 4, .weight = 2}, {.permits = 0}, {.shared = 1}, {.permits = 2},
+    {POOL}, {.poll = true}, {.shared = 1}, {.permits = 3, .weight = 3}, {POOL},
+    {.permits = 0}, {.permits = 2}, {POOL, .poll = true}, {.shared = 1}};
+
 static void all_kinds_and_faults(void **state)
 {
-    static const struct role all[15] = {{POOL}, {.shared = 1},
-        {.permits = 4, .weight = 2}, {.permits = 0}, {.shared = 1},
-        {.permits = 2}, {POOL}, {.poll = true}, {.shared = 1},
-        {.permits = 3, .weight = 3}, {POOL}, {.permits = 0}, {.permits = 2},
-        {POOL, .poll = true}, {.shared = 1}};
+    roles = all;
+    members = 15;
+    begin("{tag}job");
+    play(seconds_of(6, 60), NO_THIRD, 0);
+    assert_nothing_left();
+}
+
+static void with_restarts(void **state)
+{
     roles = all;
     members = 15;
     begin("job");
-    play(seconds_of(6, 60), ~1U, 0);
-    assert_nothing_left();
+    play(seconds_of(5, 60), AND_RESTARTS, 0);
 }
 
 static void two_versions(void **state)
@@ -356,13 +387,21 @@ static void two_versions(void **state)
     roles = both;
     members = 15;
     begin("both");
-    play(seconds_of(10, 60), ~1U, 10000);
+    play(seconds_of(10, 60), NO_THIRD, 10000);
     assert_nothing_left();
 }
 
 static int start_server(void **state)
 {
     return redis_start(&server, NULL);
+}
+
+/* What a client was told is in its file. */
+static int start_durable(void **state)
+{
+    redis_stop(&server);
+    return redis_start(
+        &server, "--appendonly", "yes", "--appendfsync", "always", NULL);
 }
 
 static int clean_up(void **state)
@@ -388,6 +427,7 @@ int main(void)
         cmocka_unit_test_teardown(a_third_of_a_pool_is_killed, clean_up),
         cmocka_unit_test_teardown(all_kinds_and_faults, clean_up),
         cmocka_unit_test_teardown(two_versions, clean_up),
+        cmocka_unit_test_setup_teardown(with_restarts, start_durable, clean_up),
     };
     return cmocka_run_group_tests_name(
         "permits in chaos", tests, start_server, live_stop);

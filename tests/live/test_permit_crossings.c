@@ -221,9 +221,9 @@ static void credentials(int kind)
 
 static void renewed_by_a_thread(int kind)
 {
-    struct scene s = scene_of(kind, "", &OPTIONS(.renew = 1), 400);
+    struct scene s = scene_of(kind, "", &OPTIONS(.renew = 1), 900);
     assert_result(nxl_lock_acquire(s.lock, 0), NXL_OK, s.lock);
-    test_pause_ms(1200);
+    test_pause_ms(2200);
     assert_true(nxl_lock_held(s.lock));
     assert_int_equal(nxl_lock_loss(s.lock, NULL, 0), NXL_LOSS_NONE);
     assert_int_equal(holders_at(&server), 1 + others(&s));
@@ -233,12 +233,12 @@ static void renewed_by_a_thread(int kind)
 
 static void renewed_by_a_loop(int kind)
 {
-    struct scene s = scene_of(kind, "", &OPTIONS(.renew = 1), 400);
+    struct scene s = scene_of(kind, "", &OPTIONS(.renew = 1), 900);
     loop_reset(kind % 2);
     assert_int_equal(nxl_lock_acquire_start(s.lock, 0), NXL_PENDING);
     loop_until(s.client, 1);
     assert_int_equal(loop.event[0].result, NXL_OK);
-    loop_for(s.client, 1200);
+    loop_for(s.client, 2200);
     assert_int_equal(loop.count, 1); /* and no loss */
     assert_true(nxl_lock_held(s.lock));
     assert_int_equal(holders_at(&server), 1 + others(&s));
