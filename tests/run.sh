@@ -5,8 +5,8 @@
 # packages are installed first (apt-get, as root). The last line is the sum.
 #
 #     sh tests/run.sh            gcc with all suites, and 2000 seeds of the
-#                                simulator for each number of servers, in six
-#                                minutes on two processors
+#                                simulator for each number of servers and of
+#                                permits, in six minutes on two processors
 #     sh tests/run.sh --checks   what else must hold before a change lands: the
 #                                address sanitizer over what does not wait on
 #                                real time, the thread sanitizer over threads,
@@ -306,11 +306,11 @@ beside_end() {
     code=$(cat "$work/$beside_run.code")
     count "$beside_run" "$beside_build"
     [ "$beside_seeds" -ne 0 ] || return 0
-    for servers in 1 3 4 5; do
-        if [ "$(cat "$work/sim-$servers.code")" = 0 ]; then
+    for world in 1 3 4 5 permits; do
+        if [ "$(cat "$work/sim-$world.code")" = 0 ]; then
             echo 1 0 0 >> "$tally"
         else
-            failed "$work/sim-$servers.log" "simulating $servers servers"
+            failed "$work/sim-$world.log" "playing seeds: sim-$world"
         fi
     done
 }

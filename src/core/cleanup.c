@@ -232,7 +232,9 @@ void cleanup_connection_lost(
     c->lost = true;
     c->state = CLEANUP_DUE;
     limit_lifetime(c, now);
-    if (c->acquire == ACQUIRE_AHEAD) { /* else: on an earlier connection */
+    /* Else it is on an earlier connection. */
+    if (c->acquire == ACQUIRE_AHEAD ||
+        (c->acquire == ACQUIRE_STRAY && !guarded(GUARD_FIRST_CONNECTION))) {
         c->acquire = ACQUIRE_STRAY;
         c->client_id = client_id;
         memcpy(c->run_id, run_id, strnlen(run_id, sizeof(c->run_id) - 1));

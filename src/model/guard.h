@@ -22,13 +22,14 @@ enum guard {
     GUARD_LATE_UNDO,   /* a cancelled acquire is undone */
     GUARD_DEBTS,       /* an acquire whose connection was lost is undone */
     GUARD_KILL,        /* the lost connection is killed before its cleanup */
-    GUARD_CLOBBER,     /* a value written by a bare GETSET is not deleted */
-    GUARD_TAKE_OVER,   /* an abandoned lock is replaced by compare-and-set */
-    GUARD_SHORTEN,     /* an extend never shortens a lease */
-    GUARD_CONTINUITY,  /* an extend counts only servers that kept the token */
-    GUARD_WRITE_BACK,  /* a quorum has the fencing token before the caller */
-    GUARD_RESTARTS,    /* a server that may have forgotten locks has no vote */
-    GUARD_LONGER,      /* ... until the longest lease that was seen is over */
+    GUARD_FIRST_CONNECTION, /* ... that one, and none that was lost later */
+    GUARD_CLOBBER,    /* a value written by a bare GETSET is not deleted */
+    GUARD_TAKE_OVER,  /* an abandoned lock is replaced by compare-and-set */
+    GUARD_SHORTEN,    /* an extend never shortens a lease */
+    GUARD_CONTINUITY, /* an extend counts only servers that kept the token */
+    GUARD_WRITE_BACK, /* a quorum has the fencing token before the caller */
+    GUARD_RESTARTS,   /* a server that may have forgotten locks has no vote */
+    GUARD_LONGER,     /* ... until the longest lease that was seen is over */
     GUARD_SECOND_HISTORY, /* a second history is a promotion */
     GUARD_AGE, /* a primary that was promoted nobody knows when has no vote */
     GUARD_HANDED_OVER,  /* only the former primary says that it handed over */

@@ -97,7 +97,8 @@ def programs(build):
     found = [build / "tests/guards" / source.stem.replace(
         "test_", "test_guards_") for source in sources]
     found += [build / "tests/sim" / ("test_sim_" + name)
-              for name in ("harm", "harm_sentinels", "line", "once")]
+              for name in ("harm", "harm_permits", "harm_sentinels", "line",
+                           "once")]
     found += [build / SIMULATOR]
     missing = [str(p.relative_to(build)) for p in found if not p.is_file()]
     if missing:

@@ -21,12 +21,12 @@ static struct message deletion(const struct world *w, const struct worker *k)
         .plain = k->old};
 }
 
-static enum message_kind kind_of(
-    const struct worker *k, enum life_track track, enum verb_kind verb)
+static enum message_kind kind_of(const struct world *w, const struct worker *k,
+    enum life_track track, enum verb_kind verb)
 {
     switch (verb) {
     case VERB_ACQUIRE:
-        return MESSAGE_ACQUIRE;
+        return share_of(w, k->token).weight ? MESSAGE_TAKE : MESSAGE_ACQUIRE;
     case VERB_EXTEND:
         return MESSAGE_EXTEND;
     case VERB_RELEASE:
@@ -94,12 +94,13 @@ static void send_verb(
     struct request *r = &k->request[action->track][action->server];
     struct verb verb = action->verb;
     r->message = (struct message){
-        .kind = kind_of(k, action->track, verb.kind),
+        .kind = kind_of(w, k, action->track, verb.kind),
         .name = k->name,
         .token = k->token,
         .ttl_ms = verb.ttl_ms,
         .not_after = verb.not_after,
         .want_left = verb.want_left,
+        .may_wait = verb.may_wait,
         .doubted = verb.doubted,
         .number = verb.fence,
         .plain = k->old,

@@ -188,11 +188,12 @@ static bool take_work(struct arguments *a, const char *value)
 {
     a->options.once = strcmp(value, "once") == 0;
     a->options.crowd = strcmp(value, "crowd") == 0;
+    a->options.permits = strcmp(value, "permits") == 0;
     a->options.failover = strcmp(value, "failover") == 0;
     a->options.replicas = strcmp(value, "replicas") == 0;
     a->options.sentinels = strcmp(value, "sentinels") == 0;
     return a->options.once || a->options.crowd || a->options.failover ||
-           a->options.replicas || a->options.sentinels;
+           a->options.replicas || a->options.sentinels || a->options.permits;
 }
 
 static bool take_aloud(struct arguments *a, const char *value)
@@ -254,9 +255,10 @@ static const struct option {
         "forgets, unless --faults says so; crowd: 30 to 300\n"
         "workers wait in line, for one name most of them, and\n"
         "programs outside the line poll; sentinels: Sentinels\n"
-        "promote replicas, and say which server is the primary",
-        "once, crowd, failover, replicas, sentinels", take_work, NO_LIST,
-        false},
+        "promote replicas, and say which server is the primary;\n"
+        "permits: locks that several hold",
+        "once, crowd, failover, replicas, sentinels, permits", take_work,
+        NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
 
@@ -403,7 +405,8 @@ enum arguments_result arguments_read(struct arguments *a, int argc, char **argv)
         if (!o->take(a, value))
             return not_allowed(o, value);
     }
-    if (a->servers_count == 0 && (a->options.crowd || a->options.sentinels))
+    bool one = a->options.crowd || a->options.sentinels || a->options.permits;
+    if (a->servers_count == 0 && one)
         a->servers[a->servers_count++] = 1;
     if (a->servers_count == 0) {
         a->servers_count = sizeof(counts) / sizeof(*counts);
@@ -432,12 +435,13 @@ void arguments_print(
     fprintf(out, "nxlock-sim --seed %" PRIu64 " --servers %u", options->seed,
         options->servers);
     if (options->once || options->crowd || options->failover ||
-        options->replicas || options->sentinels)
+        options->replicas || options->sentinels || options->permits)
         fprintf(out, " --work %s",
             options->once       ? "once"
             : options->failover ? "failover"
             : options->replicas ? "replicas"
             : options->crowd    ? "crowd"
+            : options->permits  ? "permits"
                                 : "sentinels");
     if (a->faults)
         fprintf(out, " --faults %s", a->faults);

@@ -54,7 +54,8 @@ uint64_t checker_token(struct world *w, const struct worker *k)
         if (!c->token)
             abort();
     }
-    c->token[c->tokens] = (struct token){.name = k->name,
+    c->token[c->tokens] = (struct token){.share = k->share,
+        .name = k->name,
         .process = k->process->index,
         .worker = k->index,
         .life = k->process->life,
@@ -231,7 +232,16 @@ static void check_exclusion(struct world *w, const struct worker *k)
 {
     if (checker_overtaken(w, k))
         return;
-    for (unsigned i = 0; i < w->setting.processes; i++) {
+    if (w->setting.permits) {
+        struct held held = checker_believed(w, k);
+        if (held.used > held.most)
+            checker_broken(w, I1,
+                "%llu permits of n%u are held, of %llu, one by c%u.%u (t%llu)",
+                (unsigned long long)held.used, k->name,
+                (unsigned long long)held.most, k->process->index, k->index,
+                (unsigned long long)k->token);
+    }
+    for (unsigned i = 0; i < w->setting.processes && !w->setting.permits; i++) {
         for (unsigned j = 0; j < w->setting.workers; j++) {
             const struct worker *other = &w->process[i].worker[j];
             if (other->name == k->name && other->token != k->token &&
@@ -291,6 +301,8 @@ void checker_granted(struct world *w, struct worker *k)
     progress_granted(w, k->name);
     if (k->life.call != CALL_EXTEND)
         w->grants++;
+    if (k->life.call != CALL_EXTEND && share_of(w, k->token).weight > 0)
+        w->beside++;
     if (call_kinds[k->life.call].acquires && k->life.handed_over)
         w->lined++;
     if (call_kinds[k->life.call].acquires && k->life.fence)
@@ -324,7 +336,7 @@ void checker_settled(struct world *w, unsigned server, uint64_t token)
 {
     struct token *t = checker_facts(&w->checker, token);
     t->settled |= 1u << server;
-    if (server_value(w, &w->server[server], t->name) == token &&
+    if (server_has(w, &w->server[server], t->name, token) &&
         !(t->strayed & 1u << server))
         checker_broken(w, I8, "t%llu stands at s%u, though it was cleaned up",
             (unsigned long long)token, server);

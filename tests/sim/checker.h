@@ -4,7 +4,10 @@
  * knows what no client can know; it looks at each step as it happens:
  *
  *   I1  two tokens of one name are never believed in at once: from when the
- *       caller is told, until the deadline or until a release is begun. A
+ *       caller is told, until the deadline or until a release is begun. Of a
+ *       lock that several hold: they never have more permits than the smallest
+ *       limit among them, of which an exclusive one is 1 of 1; nor has a server
+ *       granted more. A
  *       token that was handed over has several handles, and each believes in
  *       it until its own deadline. One exception, which nxl_lock_adopt()
  *       documents: if one of these handles begins a release, or is freed,
@@ -36,12 +39,15 @@
  *   I11 a call that ends with "busy" has a witness: a server has answered that
  *       another one's token is in the key, and as long as that could stand then
  *       is not over, or it was the last answer; and no quorum has granted the
- *       lock to a request of the call, with an answer that did not arrive
+ *       lock to a request of the call, with an answer that did not arrive. A
+ *       server refuses permits, or a shared lock, only to whom does not fit
  *   I12 a token joins the line of a lock once
  *   I14 nobody turns round and round while time stands still
  *   I15 a waiter that runs and reaches the server keeps its place in line until
  *       it is granted the lock: it is not taken for dead, and nobody behind it
- *       is granted the lock before it, unless it cannot be told just then
+ *       is granted the lock before it, unless it cannot be told just then; nor
+ *       is a token granted permits, or a shared lock, which is not in line,
+ *       unless the mark of the line was lost
  *   I16 a waiter that was silent for longer than its window, with 1/64 of it
  *       more for each place ahead, up to 15 s, is not granted the lock
  *   I17 a waiter asks no more often than nxlock.h says (poll): every tenth of
@@ -51,7 +57,9 @@
  *   I18 hand-overs leave a gap every 7.5 s; nobody in line is granted the lock
  *       in one; of the programs outside the line one that asks often enough to
  *       find it gets the lock; and no gap lasts for more than a second, even if
- *       the server's clock is set back, which puts off no other gap either
+ *       the server's clock is set back, which puts off no other gap either. In
+ *       the last 0.1 s of each 30.1 s nobody who may wait joins the holders of
+ *       one lock
  *   I19 with wait_replicas a caller is told that it holds a lock, or that a
  *       record says what it wanted, only when so many replicas have that write
  *       (at a quorum); but for a lease that was adopted, until it is extended
@@ -108,6 +116,7 @@ enum invariant {
 
 /* What is known of a token. One bit of a mask for each server. */
 struct token {
+    struct share share; /* what its text says; weight 0: it is exclusive */
     unsigned name;
     unsigned process, worker;
     uint64_t life;
@@ -178,6 +187,10 @@ struct checker {
     struct load load[PROCESSES_MAX][WORKERS_MAX];
     struct gap gap[NAMES_MAX];
     bool of_former; /* a former primary does what is told now */
+    /* Since when several have the lock, by the server's clock (0: not known);
+     * and whether the mark of its line was lost, so that others may pass. */
+    int64_t set_since_ms[NAMES_MAX];
+    bool unmarked[NAMES_MAX];
     /* Of each worker, until it begins anew. Overtaken: another handle has given
      * the token up, as I1 allows, and what this one believes does not count. */
     struct {
@@ -288,6 +301,44 @@ void checker_outside(struct world *w, unsigned name);
 void checker_line_forgets(struct world *w);
 void checker_clock_set_back(struct world *w);
 void checker_stranger_holds(struct world *w, const struct stranger *g);
+
+/* Its mark was lost; it is set anew. A token is granted the lock that does not
+ * wait in it. */
+void checker_line_unmarked(struct world *w, unsigned name);
+void checker_line_marked(struct world *w, unsigned name);
+void checker_passes_line(
+    struct world *w, struct model_server *s, unsigned name);
+
+/* --------------------------- locks that several hold: checker_holders.c */
+
+/* What holders take, and the least that one of them allows. */
+struct held {
+    unsigned count;
+    uint64_t used, most;
+};
+
+/* May the lock be held besides? */
+bool held_fits(const struct held *held, struct share share);
+/* Of all who believe that they hold the name of k, and k. */
+struct held checker_believed(struct world *w, const struct worker *k);
+/* Of those whose token lasts at the server. */
+struct held checker_lasting(const struct world *w, const struct model_server *s,
+    unsigned name, bool (*lasts)(const struct world *, unsigned, uint64_t));
+/* One more has the lock at a server; it is the first one. */
+void checker_joins_holders(
+    struct world *w, struct model_server *s, unsigned name);
+void checker_set_begins(struct world *w, struct model_server *s, unsigned name);
+/* One that may wait is going to be granted the lock. */
+void checker_joins_in_pause(
+    struct world *w, const struct model_server *s, unsigned name);
+/* A TAKE is refused, and nobody in line is the reason. */
+void checker_refused(
+    struct world *w, const struct model_server *s, const struct message *m);
+/* A holder that is not of the call which asks; or else one that is; 0: none. */
+uint64_t checker_other_holder(const struct world *w,
+    const struct model_server *s, const struct message *m);
+void checker_set_ends(
+    struct world *w, const struct model_server *s, unsigned name);
 
 /* ---------------------------------- copies at replicas: checker_copies.c */
 

@@ -23,7 +23,10 @@ void checker_rewound(struct world *w, struct model_server *s)
 {
     for (unsigned i = 0; i < NAMES_MAX; i++) {
         const struct queue *q = &s->data.queue[i];
+        const struct holders *h = &s->data.holders[i];
         brought_back(w, s, server_value(w, s, i));
+        for (unsigned j = 0; j < h->count; j++)
+            brought_back(w, s, h->holder[j].token);
         for (unsigned j = 0; j < q->count; j++) /* it may be granted again */
             brought_back(w, s, q->place[j].token);
     }
@@ -108,6 +111,16 @@ void checker_begun(struct world *w, unsigned name, uint64_t token)
             (unsigned long long)token, name);
 }
 
+static void check_holders(
+    struct world *w, struct model_server *s, unsigned name)
+{
+    const struct holders *h = &s->data.holders[name];
+    for (unsigned i = 0; i < h->count; i++)
+        if (holders_peek(w, s, name, h->holder[i].token))
+            check_key(w, s->index, name, h->holder[i].token);
+    checker_set_ends(w, s, name);
+}
+
 void checker_orphans(struct world *w)
 {
     ledger_orphans(w);
@@ -116,6 +129,7 @@ void checker_orphans(struct world *w)
         for (unsigned n = 0; n < w->setting.names; n++) {
             const struct queue *q = &s->data.queue[n];
             check_key(w, i, n, server_value(w, s, n));
+            check_holders(w, s, n);
             for (unsigned j = 0; j < q->count; j++)
                 check_place(w, i, n, q->place[j].token);
         }
@@ -143,6 +157,11 @@ void checker_leaks(struct world *w)
             if (token != 0 && over > s->stepped_back_ms)
                 checker_broken(w, I5, "t%llu of n%u still stands at s%u",
                     (unsigned long long)token, n, i);
+            const struct holders *h = holders_of(w, s, n);
+            if (h->count > 0 &&
+                h->until_ms - server_clock_ms(w, s) > s->stepped_back_ms)
+                checker_broken(
+                    w, I5, "the holders of n%u are still at s%u", n, i);
             check_line_gone(w, s, n);
         }
     }

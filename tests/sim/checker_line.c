@@ -114,6 +114,23 @@ static void check_order(struct world *w, struct model_server *s,
     }
 }
 
+void checker_line_unmarked(struct world *w, unsigned name)
+{
+    w->checker.unmarked[name] = true;
+}
+
+void checker_line_marked(struct world *w, unsigned name)
+{
+    w->checker.unmarked[name] = false;
+}
+
+void checker_passes_line(struct world *w, struct model_server *s, unsigned name)
+{
+    const struct queue *q = &s->data.queue[name];
+    if (!w->checker.unmarked[name])
+        check_order(w, s, q, queue_length(w, s, name));
+}
+
 /* --------------------------------------------------- how often they ask: I17
  */
 
@@ -159,8 +176,11 @@ void checker_line_asks(struct world *w, const struct worker *k)
 
 void checker_line_forgets(struct world *w)
 {
-    for (unsigned i = 0; i < NAMES_MAX; i++)
+    for (unsigned i = 0; i < NAMES_MAX; i++) {
         w->checker.gap[i] = (struct gap){.turn_at = w->now};
+        w->checker.set_since_ms[i] = 0;
+        w->checker.unmarked[i] = true;
+    }
 }
 
 void checker_clock_set_back(struct world *w)
@@ -248,6 +268,7 @@ void checker_line_granted(struct world *w, struct model_server *s,
     uint64_t token = q->place[place].token;
     check_silence(w, s, checker_facts(&w->checker, token), token);
     check_order(w, s, q, place);
+    checker_joins_in_pause(w, s, name);
     if (!w->checker.of_former)
         check_gap(w, name, release, may_set);
     w->longest_line = q->count > w->longest_line ? q->count : w->longest_line;

@@ -34,6 +34,8 @@ struct cleaner *cleaner_begin(struct world *w, struct link *l,
     k->message = *of;
     k->message.kind =
         of->kind == MESSAGE_BEGIN ? MESSAGE_UNBEGIN : MESSAGE_RELEASE;
+    if (!guarded_here(SIM_GUARD_AS_JOINED))
+        k->message.channel = of->channel ? CHANNEL_NONE : 0;
     cleanup_start(&k->cleanup, cause, lasts_ns(of), of->not_after, w->now);
     note(w, "c%llu has to clean up s%llu t%llu",
         k->cleanup.in_use                     ? "(in use)"
@@ -129,7 +131,8 @@ void cleaner_heard(struct world *w, struct link *l, const struct slot *slot,
 {
     struct cleaner *k = slot->cleaner;
     enum outcome_kind kind = m->outcome.kind;
-    bool busy = kind == OUTCOME_BUSY && m->kind == MESSAGE_ACQUIRE;
+    bool busy = kind == OUTCOME_BUSY &&
+                (m->kind == MESSAGE_ACQUIRE || m->kind == MESSAGE_TAKE);
     if (slot->kind == SLOT_CANCELLED)
         cleanup_acquire_answered(&k->cleanup,
             busy || (kind == OUTCOME_FAULT && m->kind != MESSAGE_BEGIN),

@@ -15,6 +15,7 @@
 #include "core/life.h"
 #include "core/line.h"
 #include "core/weigh.h"
+#include "model/token.h"
 #include "sim/alarm.h"
 #include "sim/network.h"
 
@@ -142,6 +143,7 @@ struct worker {
     uint64_t channel;   /* with which its token joined */
     bool waits_in_line; /* else it polls */
     bool old;           /* it knows nothing of lines: nor do its releases */
+    struct share share; /* of its handle, so of the tokens that it makes */
     unsigned name;
     uint64_t token;   /* 0: none yet */
     bool own_token;   /* the present handle has it */
@@ -276,6 +278,7 @@ struct wish {
     uint32_t ttl_ms, min_hold_ms;
     uint64_t max_hold_ns;
     bool renewed;
+    struct share share;
 };
 void handle_wish(struct world *w, struct worker *k, const struct wish *wish);
 void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns);
@@ -305,6 +308,7 @@ enum life_result handle_result(struct world *w, struct worker *k);
  * be told has changed. */
 void handle_told(struct world *w, struct worker *k);
 void handle_hinted(struct world *w, struct worker *k);
+void handle_told_to_ask(struct world *w, struct worker *k);
 void handle_messages_changed(struct world *w, struct worker *k);
 void handle_outcome(
     struct world *w, struct request *r, const struct outcome *o);

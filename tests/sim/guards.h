@@ -39,6 +39,18 @@ enum sim_guard {
     SIM_GUARD_OWN_WAIT,      /* WAIT counts behind the command that wrote */
     SIM_GUARD_UNBEGIN_PROOF, /* the record proves that a begin has come */
     SIM_GUARD_FIRST_ANSWER,  /* a new client waits for a majority, too */
+    SIM_GUARD_SMALLEST,      /* the smallest limit of all holders counts */
+    SIM_GUARD_HEAD,          /* the head of the holders knows a second kind */
+    SIM_GUARD_LEASE_OVER,    /* a lease that is over takes no permits */
+    SIM_GUARD_END_PUT,       /* a short lease beside a long one ends no key */
+    SIM_GUARD_END_LEFT,      /* a key ends with the last lease that is left */
+    SIM_GUARD_COUNTS_ON,     /* a batch counts what it has granted itself */
+    SIM_GUARD_HELD_FIRST,    /* a token that holds permits takes no more */
+    SIM_GUARD_LEAVES_LINE,   /* who is granted permits leaves the line */
+    SIM_GUARD_TAKE_BEHIND,   /* who takes permits does not pass the line */
+    SIM_GUARD_AFTER_GAP,     /* ... nor after a gap, when it has no mark */
+    SIM_GUARD_PAUSE,         /* now and then nobody joins the holders */
+    SIM_GUARD_AS_JOINED,     /* a place in line is removed as it was taken */
     SIM_GUARDS
 };
 

@@ -164,6 +164,14 @@ void handle_hinted(struct world *w, struct worker *k)
     turn(w, k);
 }
 
+void handle_told_to_ask(struct world *w, struct worker *k)
+{
+    checker_line_told(w, k);
+    if (is_in_line(k))
+        line_told_unknown(&k->line, w->now);
+    turn(w, k);
+}
+
 void handle_messages_changed(struct world *w, struct worker *k)
 {
     checker_line_told(w, k);
@@ -219,8 +227,11 @@ static void renew_handle(struct world *w, struct worker *k)
 
 void handle_wish(struct world *w, struct worker *k, const struct wish *wish)
 {
-    if (wish->name != k->name)
+    bool idle = lease_state(&k->life.lease, w->now) == LEASE_NONE;
+    if (wish->name != k->name || (w->setting.permits && idle)) {
         renew_handle(w, k);
+        k->share = wish->share; /* an option of the handle */
+    }
     struct life_terms terms = k->life.terms;
     k->name = wish->name;
     terms.ttl_ms = wish->ttl_ms;

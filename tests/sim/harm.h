@@ -15,19 +15,21 @@
 
 #define MOST_SEEDS 6000
 
-/* What the programs do: locks, work that must be done once, or a crowd waits;
- * or replicas take over, which may have to have what clients write.
+/* What the programs do: locks, work that must be done once, or a crowd waits,
+ * or several hold a lock; or replicas take over, which may have to have what
+ * clients write.
  */
 static enum {
     WORK_LOCKS,
     WORK_ONCE,
     WORK_CROWD,
+    WORK_PERMITS,
     WORK_FAILOVER,
     WORK_REPLICAS,
     WORK_SENTINELS
 } work;
 static const char *const work_words[] = {"", "work once, ", "work crowd, ",
-    "work failover, ", "work replicas, ", "work sentinels, "};
+    "work permits, ", "work failover, ", "work replicas, ", "work sentinels, "};
 
 static struct options options_of(unsigned servers, const char *faults)
 {
@@ -35,6 +37,7 @@ static struct options options_of(unsigned servers, const char *faults)
     options.servers = servers;
     options.once = work == WORK_ONCE;
     options.crowd = work == WORK_CROWD;
+    options.permits = work == WORK_PERMITS;
     options.failover = work == WORK_FAILOVER;
     options.replicas = work == WORK_REPLICAS;
     options.sentinels = work == WORK_SENTINELS;

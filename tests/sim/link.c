@@ -128,6 +128,7 @@ static const enum verb_kind verbs[] = {
     [MESSAGE_LOOK_ONCE] = VERB_LOOK,
     [MESSAGE_TELL] = VERB_TELL,
     [MESSAGE_FORGET] = VERB_FORGET,
+    [MESSAGE_TAKE] = VERB_ACQUIRE,
 };
 
 static struct cancelled describe(

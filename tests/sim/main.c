@@ -75,6 +75,16 @@ static void print_crowd(const struct report *all)
         (unsigned long long)all->asked, all->longest_line);
 }
 
+/* ... and of locks that several held. */
+static void print_permits(const struct report *all)
+{
+    printf("%llu grants beside others, up to %u holders at once, %llu gaps, "
+           "%llu grants to strangers, lines of up to %u\n",
+        (unsigned long long)all->beside, all->most_holders,
+        (unsigned long long)all->gaps, (unsigned long long)all->turns_outside,
+        all->longest_line);
+}
+
 static void add_work(struct report *all, const struct report *r)
 {
     all->gaps += r->gaps;
@@ -82,6 +92,9 @@ static void add_work(struct report *all, const struct report *r)
     all->asked += r->asked;
     if (r->longest_line > all->longest_line)
         all->longest_line = r->longest_line;
+    all->beside += r->beside;
+    if (r->most_holders > all->most_holders)
+        all->most_holders = r->most_holders;
     all->begun += r->begun;
     all->unbegun += r->unbegun;
     all->acts += r->acts;
@@ -145,6 +158,8 @@ static int play(struct arguments *a)
         print_work(&all);
     if (a->options.crowd)
         print_crowd(&all);
+    if (a->options.permits)
+        print_permits(&all);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",
             (unsigned long long)failed, (unsigned long long)too_few);

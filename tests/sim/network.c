@@ -41,6 +41,8 @@ const char *message_name(enum message_kind kind)
         [MESSAGE_ALIVE] = "is it alive?",
         [MESSAGE_MARK] = "mark",
         [MESSAGE_WAIT] = "wait",
+        [MESSAGE_ASK] = "ask",
+        [MESSAGE_TAKE] = "take",
     };
     return names[kind];
 }

@@ -43,7 +43,9 @@ enum message_kind {
     MESSAGE_MARK,  /* the marker key is set */
     MESSAGE_WAIT,  /* for number replicas, and ttl_ms */
     MESSAGE_GRANT, /* from the server: the name was handed over to the token */
-    MESSAGE_HINT   /* ... : it was not, and the token is the first in line */
+    MESSAGE_HINT,  /* ... : it was not, and the token is the first in line */
+    MESSAGE_ASK,   /* ... : the token is to ask, and to serve the line */
+    MESSAGE_TAKE   /* the script take, of a token that shares its lock */
 };
 
 /* A command on its way there, and its reply on the way back. */
@@ -61,6 +63,7 @@ struct message {
      * (0: none was). */
     uint64_t not_after, promised;
     bool want_left; /* ACQUIRE: when busy, say how long still */
+    bool may_wait;  /* TAKE: its caller waits for the lock */
     /* The reply "busy": what stood there, and until when it could stand. */
     uint64_t stood, stood_until;
     bool gap; /* ... nothing, and it is left free for others until then */

@@ -134,6 +134,19 @@ void program_completed(struct world *w, struct worker *k)
 
 /* ------------------------------------------------------------------ acting */
 
+static struct share drawn_share(struct world *w)
+{
+    const struct setting *s = &w->setting;
+    uint64_t percent = roll(w, 100);
+    uint32_t permits = s->limit[roll(w, 2)];
+    if (percent < s->exclusive)
+        return (struct share){0, 0};
+    if (percent < s->exclusive + s->sharing)
+        return (struct share){1, 0};
+    uint32_t weight = chance(w, 60) ? 1 : (uint32_t)roll_from(w, 1, permits);
+    return (struct share){weight, permits};
+}
+
 /* A ttl of least_ms or more, and now and then a limit of some kind. */
 static struct wish drawn_wish(struct world *w, unsigned name, uint32_t least_ms)
 {
@@ -146,6 +159,8 @@ static struct wish drawn_wish(struct world *w, unsigned name, uint32_t least_ms)
         wish.max_hold_ns = 1 + roll(w, 4 * ms_to_ns(wish.ttl_ms));
     if (chance(w, 5))
         wish.min_hold_ms = (uint32_t)roll_from(w, 1, most_ms);
+    if (w->setting.permits)
+        wish.share = drawn_share(w);
     return wish;
 }
 

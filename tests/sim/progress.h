@@ -15,6 +15,9 @@
  * dead or on its way to be told; strays; what a server brought back; and what
  * a process has set that stands still or has lost its servers.
  *
+ * Where several hold a lock, it is free for a waiter if its token fits beside
+ * those that last, and so do all that are in line, who may come first.
+ *
  * The bound is made of turns. A turn is the longest delay before a round, the
  * round, and twice the way to a server and back, for what was on its way when
  * the clock began and for the undoing. A round that finds a server silent
@@ -44,6 +47,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/checker.h"
 #include "sim/client.h"
 #include "sim/server.h"
 
@@ -61,6 +65,10 @@ struct progress {
     uint64_t free_since[MAX_SERVERS][NAMES_MAX];
     /* The longest budget of those that want it, since it was last granted */
     uint64_t budget_ns[NAMES_MAX];
+    /* Where several hold a lock: those whose tokens last, by names; and when a
+     * worker was last seen not to fit beside them, or somebody in line. */
+    struct held held[NAMES_MAX];
+    uint64_t closed_at[PROCESSES_MAX][WORKERS_MAX];
     unsigned waited; /* the longest that a clock ran, in % of its bound */
 };
 

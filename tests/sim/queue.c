@@ -17,7 +17,7 @@
 /* ------------------------------------------------------------- line and mark
  */
 
-static struct queue *queue_of(
+struct queue *queue_of(
     const struct world *w, struct model_server *s, unsigned name)
 {
     struct queue *q = &s->data.queue[name];
@@ -70,8 +70,22 @@ bool queue_in_gap(const struct world *w, struct model_server *s, unsigned name)
     return in_gap(w, s, queue_of(w, s, name));
 }
 
-static void mark(const struct world *w, struct model_server *s, struct queue *q)
+bool queue_is_paced(
+    const struct world *w, struct model_server *s, unsigned name)
 {
+    return server_clock_ms(w, s) < queue_of(w, s, name)->paced_until_ms;
+}
+
+int64_t queue_gap_ms(
+    const struct world *w, struct model_server *s, unsigned name)
+{
+    return queue_of(w, s, name)->paced_until_ms - GAP_EVERY_MS -
+           server_clock_ms(w, s);
+}
+
+static void mark(struct world *w, struct model_server *s, struct queue *q)
+{
+    checker_line_marked(w, (unsigned)(q - s->data.queue));
     q->marked_until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
 }
 
@@ -146,17 +160,20 @@ static bool may_listen(
  */
 
 static void set_key(struct world *w, struct model_server *s, unsigned name,
-    const struct place *p)
+    const struct place *p, struct state *state)
 {
-    struct key *key = server_key(w, s, name);
     struct message grant = {.name = name,
         .token = p->token,
         .ttl_ms = p->lease_ms,
         .sent_at = w->now};
-    key->token = p->token;
-    key->until_ms = server_clock_ms(w, s) + p->lease_ms;
+    holders_put(w, s, name, state, p->token, p->lease_ms);
     checker_set(w, s, &grant);
     note(w, "s%llu hands n%llu over to t%llu", NULL, s->index, name, p->token);
+}
+
+static unsigned batch_of(const struct world *w)
+{
+    return w->setting.batch ? w->setting.batch : HOLDERS_BATCH;
 }
 
 static void tell(struct world *w, struct model_server *s, unsigned name,
@@ -168,87 +185,140 @@ static void tell(struct world *w, struct model_server *s, unsigned name,
         conn_publish(w, s, &told);
 }
 
-/* may_set: whoever asks may set a key. */
 static void grant(struct world *w, struct model_server *s, unsigned name,
-    unsigned i, bool may_set)
+    unsigned i, struct serving *by)
 {
     struct queue *q = &s->data.queue[name];
     struct place p = q->place[i];
+    bool leaves =
+        !share_of(w, p.token).weight || guarded_here(SIM_GUARD_LEAVES_LINE);
     if (!guarded_here(SIM_GUARD_GRANT_ORDER))
         tell(w, s, name, &p, MESSAGE_GRANT);
-    take_out(q, i);
-    if (!may_set)
+    if (leaves)
+        take_out(q, i);
+    if (by->denied)
         return;
-    set_key(w, s, name, &p);
+    set_key(w, s, name, &p, &by->state);
     if (guarded_here(SIM_GUARD_GRANT_ORDER))
         tell(w, s, name, &p, MESSAGE_GRANT);
     if (chance(w, 10))
         server_save(s);
 }
 
-/* Leaves the name free, if this release has to; false: it is to be granted. */
-static bool keeps_free(struct world *w, struct model_server *s,
-    const struct message *m, const struct place *first)
+/* Whoever asks finds that the lock is granted to its own token. */
+static void grant_me(
+    struct world *w, struct model_server *s, unsigned i, struct serving *by)
+{
+    struct queue *q = &s->data.queue[by->me->name];
+    take_out(q, i);
+    holders_put(w, s, by->me->name, &by->state, by->me->token, by->me->ttl_ms);
+    by->me->outcome.kind = OUTCOME_GRANTED;
+    checker_set(w, s, by->me);
+    by->mine = true;
+}
+
+/* The first of the waiters from there on that lives and can be told, or that
+ * asks itself. Removes the dead before it. */
+static unsigned next_waiter(struct world *w, struct model_server *s,
+    unsigned name, unsigned i, const struct message *me)
+{
+    struct queue *q = &s->data.queue[name];
+    int64_t tick = tick_of(w, s);
+    while (i < q->count && !(me && is_of(&q->place[i], me))) {
+        if (is_dead(&q->place[i], tick))
+            drop_dead(w, q, i);
+        else if (!may_listen(w, s, q->place[i].channel))
+            i++; /* it keeps its place */
+        else
+            break;
+    }
+    return i;
+}
+
+void queue_serve(
+    struct world *w, struct model_server *s, unsigned name, struct serving *by)
+{
+    struct queue *q = &s->data.queue[name];
+    unsigned i = 0;
+    for (;;) {
+        i = next_waiter(w, s, name, i, by->me);
+        if (i == q->count) {
+            by->stay = i > 0;
+            return;
+        }
+        struct place *p = &q->place[i];
+        bool is_me = by->me && is_of(p, by->me);
+        by->at = *p;
+        by->at_me = is_me;
+        by->stopped = p->later || !holders_fit(w, &by->state, p->token);
+        if (!by->stopped && by->granted == batch_of(w)) {
+            by->stopped = true;
+            if (!is_me)
+                tell(w, s, name, p, MESSAGE_ASK);
+        }
+        if (by->stopped)
+            return;
+        checker_line_granted(w, s, name, i, by->release, !by->denied);
+        if (is_me)
+            grant_me(w, s, i, by);
+        else
+            grant(w, s, name, i, by);
+        by->granted += !by->denied;
+        if (by->denied || by->state.is == KEY_ALONE)
+            return;
+        i += !is_me && i < q->count && q->place[i].token == by->at.token;
+    }
+}
+
+/* Leaves the name free, if this release has to, and there is a line. */
+static bool keeps_free(
+    struct world *w, struct model_server *s, const struct message *m)
 {
     struct queue *q = &s->data.queue[m->name];
-    bool may_set = !denied(w, s, DENIED_SET);
     bool due = m->gap_ms > 0 || (m->followed && gap_is_due(w, s, q));
     unsigned gap_ms = m->gap_ms > 0 ? m->gap_ms : GAP_MS;
-    due = due && guarded_here(SIM_GUARD_GAP);
-    if (due && may_set) {
-        set_pace(w, s, q, gap_ms);
-        checker_gap_begins(w, m->name, gap_ms);
-    } else if (!first->later) {
+    if (!due || !guarded_here(SIM_GUARD_GAP) || denied(w, s, DENIED_SET))
         return false;
-    } else if (may_set) {
-        mark(w, s, q);
-    }
-    tell(w, s, m->name, first, MESSAGE_HINT);
+    unsigned i = next_waiter(w, s, m->name, 0, NULL);
+    if (i == q->count)
+        return false;
+    set_pace(w, s, q, gap_ms);
+    checker_gap_begins(w, m->name, gap_ms);
+    tell(w, s, m->name, &q->place[i], MESSAGE_HINT);
     return true;
 }
 
-static void hand_on(struct world *w, struct model_server *s,
-    const struct message *m, unsigned i, int64_t marked_until_ms)
-{
-    struct queue *q = &s->data.queue[m->name];
-    bool may_set = !denied(w, s, DENIED_SET);
-    bool followed = m->followed && m->gap_ms == 0;
-    checker_line_granted(w, s, m->name, i, m, may_set);
-    grant(w, s, m->name, i, may_set);
-    if (!may_set)
-        return;
-    if (followed)
-        q->marked_until_ms = marked_until_ms; /* it was not touched */
-    else if (q->count > 0)
-        mark(w, s, q);
-    if (!followed && server_clock_ms(w, s) >= q->paced_until_ms)
-        set_pace(w, s, q, 0);
-}
-
-void queue_hand_over(
-    struct world *w, struct model_server *s, const struct message *m)
+void queue_hand_over(struct world *w, struct model_server *s,
+    const struct message *m, const struct state *state)
 {
     struct queue *q = queue_of(w, s, m->name);
-    int64_t tick = tick_of(w, s), marked_until_ms = q->marked_until_ms;
-    unsigned i = 0;
+    int64_t marked_until_ms = q->marked_until_ms;
     bool followed = m->followed && m->gap_ms == 0;
+    struct serving by = {
+        .state = *state, .release = m, .denied = denied(w, s, DENIED_SET)};
     if (marked_until_ms == 0 && !followed)
         return;
     q->marked_until_ms = 0;
-    while (i < q->count) {
-        if (is_dead(&q->place[i], tick)) {
-            drop_dead(w, q, i);
-        } else if (!may_listen(w, s, q->place[i].channel)) {
-            i++; /* it keeps its place */
-        } else {
-            struct place first = q->place[i];
-            if (!keeps_free(w, s, m, &first))
-                hand_on(w, s, m, i, marked_until_ms);
-            return;
-        }
-    }
-    if (i > 0)
+    if (state->is == KEY_FREE && keeps_free(w, s, m))
+        return;
+    queue_serve(w, s, m->name, &by);
+    if (by.granted > 0) {
+        if (followed)
+            q->marked_until_ms = marked_until_ms; /* it was not touched */
+        else if (q->count > 0)
+            mark(w, s, q);
+        if (!followed && server_clock_ms(w, s) >= q->paced_until_ms)
+            set_pace(w, s, q, 0);
+    } else if (by.stopped) {
+        if (!by.denied)
+            mark(w, s, q);
+        if (by.at.later)
+            tell(w, s, m->name, &by.at, MESSAGE_HINT);
+    } else if (by.stay) {
         mark(w, s, q);
+    }
+    if (q->count > 0 && q->marked_until_ms == 0)
+        checker_line_unmarked(w, m->name);
 }
 
 bool queue_leave(
@@ -259,6 +329,9 @@ bool queue_leave(
     if (i == QUEUE_MAX)
         return false;
     take_out(q, i);
+    struct serving by = {.state = holders_look(w, s, m->name)};
+    if (by.state.is == KEY_SHARED) /* those behind it may fit */
+        queue_serve(w, s, m->name, &by);
     if (q->count == 0)
         q->marked_until_ms = 0;
     return true;
@@ -266,19 +339,6 @@ bool queue_leave(
 
 /* ------------------------------------------------------------- join and stay
  */
-
-static bool has_it(struct world *w, struct model_server *s, struct message *m)
-{
-    struct key *key = server_key(w, s, m->name);
-    int64_t until = server_clock_ms(w, s) + m->ttl_ms;
-    if (key->token != m->token)
-        return false;
-    if (until > key->until_ms || !guarded_here(SIM_GUARD_NEVER_SHORTEN))
-        key->until_ms = until;
-    m->outcome.kind = OUTCOME_GRANTED;
-    checker_vouched(w, s, m, m->ttl_ms);
-    return true;
-}
 
 /* Those behind the last one that is looked at do not pile up: every eighth that
  * joins looks at 16. */
@@ -333,45 +393,29 @@ static unsigned told_place(unsigned ahead)
     return ahead == 0 || guarded_here(SIM_GUARD_PLACE) ? ahead : 1;
 }
 
-/* Looks who is first, and grants the name if it is free. ahead: as line_up().
- */
+/* Looks who is first, and grants the name to those that fit. ahead: as
+ * line_up(). */
 static void look_ahead(struct world *w, struct model_server *s,
-    struct message *m, int64_t left, unsigned ahead)
+    struct message *m, struct state *state, unsigned ahead)
 {
     struct queue *q = &s->data.queue[m->name];
-    int64_t tick = tick_of(w, s);
-    unsigned i = 0;
-    while (!is_of(&q->place[i], m) &&
-           (is_dead(&q->place[i], tick) ||
-               !may_listen(w, s, q->place[i].channel))) {
-        if (is_dead(&q->place[i], tick))
-            drop_dead(w, q, i);
-        else
-            i++;
+    bool gap = state->is == KEY_FREE && q->marked_until_ms == 0;
+    struct serving by = {.state = *state, .me = m};
+    if (gap) {
+        by.state.is = KEY_CLOSED;
+        state->left_ms =
+            q->paced_until_ms - GAP_EVERY_MS - server_clock_ms(w, s);
     }
-    bool first = is_of(&q->place[i], m);
-    bool gap = q->marked_until_ms == 0;
-    m->outcome.left_ms =
-        left == LEFT_UNKNOWN && gap
-            ? q->paced_until_ms - GAP_EVERY_MS - server_clock_ms(w, s)
-            : left;
-    m->outcome.ahead = first ? 0 : ahead > 0 ? told_place(ahead) : 1;
-    if (left != LEFT_UNKNOWN || gap || q->place[i].later)
-        return;
-    checker_line_granted(w, s, m->name, i, NULL, true);
-    if (!first) {
-        m->outcome.left_ms = q->place[i].lease_ms;
-        grant(w, s, m->name, i, true);
-        return;
-    }
-    take_out(q, i);
-    if (q->count == 0)
+    queue_serve(w, s, m->name, &by);
+    if (by.mine && q->count == 0)
         q->marked_until_ms = 0;
-    struct key *key = server_key(w, s, m->name);
-    key->token = m->token;
-    key->until_ms = server_clock_ms(w, s) + m->ttl_ms;
-    m->outcome.kind = OUTCOME_GRANTED;
-    checker_set(w, s, m);
+    if (by.mine)
+        return;
+    if (by.granted > 0)
+        *state = holders_look(w, s, m->name);
+    m->outcome.ahead = by.stopped && by.at_me ? 0
+                       : ahead > 0            ? told_place(ahead)
+                                              : 1;
 }
 
 /* A line before a token joins it, or if it is there already. */
@@ -393,34 +437,40 @@ static struct end_of_line end_of(const struct queue *q, const struct message *m)
 /* A token that joins while the lock is taken looks no further than to the one
  * before it, if that can be told. False: it has to. */
 static bool looks_back(struct world *w, struct model_server *s,
-    struct message *m, int64_t left, const struct end_of_line *before)
+    struct message *m, const struct state *state,
+    const struct end_of_line *before)
 {
     const struct place *last = &before->last;
-    if (left == LEFT_UNKNOWN || before->has_it)
+    if (state->is == KEY_FREE || before->has_it)
         return false;
     if (before->count > 0 &&
         (is_dead(last, tick_of(w, s)) || !may_listen(w, s, last->channel)))
         return false;
-    m->outcome.left_ms = left;
+    if (before->count == 0 && holders_fit(w, state, m->token))
+        return false;
     m->outcome.ahead = told_place(before->count);
     return true;
 }
 
 void queue_wait(struct world *w, struct model_server *s, struct message *m)
 {
-    struct key *key = server_key(w, s, m->name);
-    int64_t left =
-        key->token ? key->until_ms - server_clock_ms(w, s) : LEFT_UNKNOWN;
-    if (has_it(w, s, m))
+    struct state state = holders_look(w, s, m->name);
+    bool looks = state.is != KEY_SHARED || guarded_here(SIM_GUARD_HELD_FIRST);
+    if (looks && holders_held(w, s, &state, m)) {
+        m->outcome.kind = OUTCOME_GRANTED;
+        checker_vouched(w, s, m, m->ttl_ms);
         return;
+    }
     struct end_of_line before = end_of(queue_of(w, s, m->name), m);
     m->outcome.kind = OUTCOME_NOT_MINE;
     unsigned ahead = line_up(w, s, m);
     if (ahead == QUEUE_MAX)
         return;
     m->outcome.kind = OUTCOME_BUSY;
-    if (!looks_back(w, s, m, left, &before))
-        look_ahead(w, s, m, left, ahead);
+    if (!looks_back(w, s, m, &state, &before))
+        look_ahead(w, s, m, &state, ahead);
+    if (m->outcome.kind == OUTCOME_BUSY)
+        m->outcome.left_ms = holders_wait_ms(w, s, m->name, &state, m->token);
     m->outcome.no_listener = m->outcome.kind == OUTCOME_BUSY && m->test &&
                              !may_listen(w, s, m->channel);
     if (m->kind == MESSAGE_JOIN && chance(w, 10))

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/holders.h"
+
 struct message;
 struct model_server;
 struct world;
@@ -45,10 +47,30 @@ struct queue {
 
 /* JOIN and STAY. */
 void queue_wait(struct world *w, struct model_server *s, struct message *m);
-/* A release, m, has deleted the key: the first in line gets it, if there is the
- * mark, or somebody is expected there. */
-void queue_hand_over(
-    struct world *w, struct model_server *s, const struct message *m);
+/* A release, m, has deleted the key, or other holders are left in it: the first
+ * in line that fit get it, if there is the mark, or somebody is expected there.
+ */
+void queue_hand_over(struct world *w, struct model_server *s,
+    const struct message *m, const struct state *state);
+
+/* Who is granted the lock from the front of a line: serve.lua. */
+struct serving {
+    struct state state;            /* of the key, before and after */
+    struct message *me;            /* JOIN or STAY that asks; NULL: none */
+    const struct message *release; /* that hands over; NULL: none */
+    bool denied;                   /* whoever asks may not set a key */
+    unsigned granted;
+    bool mine;       /* ... to me */
+    bool stopped;    /* at somebody who does not fit, or is one too many */
+    struct place at; /* ... that one, or who was granted it last */
+    bool at_me;      /* ... which is me */
+    bool stay;       /* at the end of the line, and some keep their place */
+};
+void queue_serve(
+    struct world *w, struct model_server *s, unsigned name, struct serving *by);
+/* What has expired of it is gone. */
+struct queue *queue_of(
+    const struct world *w, struct model_server *s, unsigned name);
 /* A RELEASE of a token that does not hold the key. False: it is not in line. */
 bool queue_leave(
     struct world *w, struct model_server *s, const struct message *m);
@@ -58,5 +80,10 @@ unsigned queue_length(
     const struct world *w, struct model_server *s, unsigned name);
 bool queue_marked(const struct world *w, struct model_server *s, unsigned name);
 bool queue_in_gap(const struct world *w, struct model_server *s, unsigned name);
+/* The key that makes gaps is there; and the gap lasts so long still. */
+bool queue_is_paced(
+    const struct world *w, struct model_server *s, unsigned name);
+int64_t queue_gap_ms(
+    const struct world *w, struct model_server *s, unsigned name);
 
 #endif

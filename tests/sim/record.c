@@ -37,7 +37,7 @@ static void give_back(
     checker_deleted(w, s, m, key->token);
     key->token = 0;
     if (!m->plain)
-        queue_hand_over(w, s, m);
+        queue_hand_over(w, s, m, &(struct state){.is = KEY_FREE});
 }
 
 /* -------------------------------------------------------------------- begin

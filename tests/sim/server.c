@@ -87,6 +87,9 @@ void server_copy_data(struct data *to, const struct data *from)
         const struct queue *q = &from->queue[i];
         size_t places = q->count * sizeof(q->place[0]);
         memcpy(&to->queue[i], q, offsetof(struct queue, place) + places);
+        const struct holders *h = &from->holders[i];
+        size_t holders = h->count * sizeof(h->holder[0]);
+        memcpy(&to->holders[i], h, offsetof(struct holders, holder) + holders);
     }
 }
 
@@ -202,12 +205,23 @@ uint64_t server_value(
     return server_key(w, s, name)->token;
 }
 
+bool server_has(const struct world *w, struct model_server *s, unsigned name,
+    uint64_t token)
+{
+    return server_value(w, s, name) == token ||
+           (w->setting.permits && holders_peek(w, s, name, token));
+}
+
+int64_t server_peek_ms(const struct world *w, const struct model_server *s)
+{
+    return clock_shows(w, s) / (int64_t)MS;
+}
+
 uint64_t server_peek(
     const struct world *w, const struct model_server *s, unsigned name)
 {
     const struct key *key = &s->data.key[name];
-    bool stands =
-        key->token != 0 && clock_shows(w, s) / (int64_t)MS < key->until_ms;
+    bool stands = key->token != 0 && server_peek_ms(w, s) < key->until_ms;
     return stands ? key->token : 0;
 }
 
@@ -215,6 +229,13 @@ static int64_t left_ms(
     const struct world *w, struct model_server *s, const struct key *key)
 {
     return key->until_ms - server_clock_ms(w, s);
+}
+
+/* The key that is not a string, but for those commands that any can read. */
+static bool has_holders(
+    const struct world *w, struct model_server *s, unsigned name)
+{
+    return holders_of(w, s, name)->count > 0;
 }
 
 /* The next number: more than the last one, and not behind the clock, so that
@@ -234,10 +255,10 @@ static void acquire_here(
     struct world *w, struct model_server *s, struct message *m)
 {
     struct key *key = server_key(w, s, m->name);
-    if (key->token != 0) {
+    if (key->token != 0 || has_holders(w, s, m->name)) {
         m->outcome.kind = OUTCOME_BUSY;
         if (m->want_left)
-            m->outcome.left_ms = left_ms(w, s, key);
+            m->outcome.left_ms = holders_look(w, s, m->name).left_ms;
         return;
     }
     key->token = m->token;
@@ -280,7 +301,7 @@ static void release_here(
     checker_deleted(w, s, m, key->token);
     key->token = 0;
     if (!m->plain)
-        queue_hand_over(w, s, m);
+        queue_hand_over(w, s, m, &(struct state){.is = KEY_FREE});
 }
 
 static void look_here(
@@ -298,10 +319,10 @@ static void look_here(
 static void inspect_here(
     struct world *w, struct model_server *s, struct message *m)
 {
-    struct key *key = server_key(w, s, m->name);
-    m->outcome.kind = key->token ? OUTCOME_SEEN : OUTCOME_FREE;
-    if (key->token)
-        m->outcome.left_ms = left_ms(w, s, key);
+    struct state state = holders_look(w, s, m->name);
+    m->outcome.kind = state.is != KEY_FREE ? OUTCOME_SEEN : OUTCOME_FREE;
+    if (state.is != KEY_FREE)
+        m->outcome.left_ms = state.left_ms;
 }
 
 static void cap_here(struct world *w, struct model_server *s, struct message *m)
@@ -366,7 +387,7 @@ bool server_set_outside(
 {
     struct key *key = server_key(w, s, name);
     struct worker nobody = {.process = &w->process[0], .name = name};
-    if (key->token != 0)
+    if (key->token != 0 || has_holders(w, s, name))
         return false;
     key->token = checker_token(w, &nobody);
     key->until_ms = server_clock_ms(w, s) + ttl_ms;
@@ -412,12 +433,16 @@ static void note_answer(
         return;
     if (m->held)
         checker_lost_hand_over(w, s, m);
-    m->stood = key->token;
-    m->gap = key->token == 0 && queue_in_gap(w, s, m->name);
+    struct state state = holders_look(w, s, m->name);
+    m->stood =
+        state.is == KEY_SHARED ? checker_other_holder(w, s, m) : key->token;
+    m->gap = state.is == KEY_FREE && queue_in_gap(w, s, m->name);
     if (m->gap)
         checker_gap_heard(w, m->name);
     m->stood_until = w->now + ms_to_ns((uint64_t)(m->gap ? m->outcome.left_ms
-                                                         : left_ms(w, s, key)));
+                                                  : state.is == KEY_SHARED
+                                                      ? state.left_ms
+                                                      : left_ms(w, s, key)));
 }
 
 static bool refuses(const struct world *w, const struct model_server *s,
@@ -425,9 +450,9 @@ static bool refuses(const struct world *w, const struct model_server *s,
 {
     return w->now < s->refusing_until &&
            (s->refusal != FAULT_FULL || m->kind == MESSAGE_ACQUIRE ||
-               m->kind == MESSAGE_JOIN || m->kind == MESSAGE_STAY ||
-               m->kind == MESSAGE_BEGIN || m->kind == MESSAGE_TELL ||
-               m->kind == MESSAGE_UNBEGIN);
+               m->kind == MESSAGE_TAKE || m->kind == MESSAGE_JOIN ||
+               m->kind == MESSAGE_STAY || m->kind == MESSAGE_BEGIN ||
+               m->kind == MESSAGE_TELL || m->kind == MESSAGE_UNBEGIN);
 }
 
 static void wait_here(const struct model_server *s, struct message *m)
@@ -444,7 +469,8 @@ static bool knows_script(
     const struct world *w, struct model_server *s, const struct message *m)
 {
     bool scripted = m->kind == MESSAGE_EXTEND || m->kind == MESSAGE_RAISE ||
-                    m->kind == MESSAGE_BEGIN || m->kind == MESSAGE_TELL;
+                    m->kind == MESSAGE_TAKE || m->kind == MESSAGE_BEGIN ||
+                    m->kind == MESSAGE_TELL;
     if (!w->setting.replicated || !scripted)
         return true;
     if (m->evals)
@@ -493,8 +519,18 @@ static void carry_out(
         [MESSAGE_TELL] = record_tell,
         [MESSAGE_FORGET] = record_forget,
         [MESSAGE_UNBEGIN] = record_unbegin,
+        [MESSAGE_TAKE] = holders_take,
     };
-    commands[m->kind](w, s, m);
+    static void (*const of_sharers[])(
+        struct world *, struct model_server *, struct message *) = {
+        [MESSAGE_EXTEND] = holders_extend,
+        [MESSAGE_RELEASE] = holders_release,
+        [MESSAGE_LOOK] = holders_see,
+        [MESSAGE_CAP] = holders_cap,
+    };
+    bool shares = m->kind < sizeof(of_sharers) / sizeof(of_sharers[0]) &&
+                  of_sharers[m->kind] && share_of(w, m->token).weight > 0;
+    (shares ? of_sharers : commands)[m->kind](w, s, m);
     note_answer(w, s, m);
     if (w->setting.replicated && has_written(m))
         replication_wrote(w, s, m);

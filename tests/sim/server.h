@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "model/verb.h"
 #include "sim/alarm.h"
+#include "sim/holders.h"
 #include "sim/queue.h"
 #include "sim/record.h"
 
@@ -37,6 +38,7 @@ struct data {
     struct key key[NAMES_MAX];
     uint64_t fence[NAMES_MAX]; /* the last number given for each name */
     struct queue queue[NAMES_MAX];
+    struct holders holders[NAMES_MAX]; /* of a lock that several have */
     struct work_record record[NAMES_MAX];
     struct marker marker;
 };
@@ -108,11 +110,16 @@ uint64_t server_uptime_s(const struct world *w, struct model_server *s);
 int64_t server_clock_error(const struct world *w, struct model_server *s);
 void server_step_clock(struct world *w, struct model_server *s, int64_t by_ns);
 
-/* The token that stands there now; 0: none. */
+/* The token that stands there now; 0: none, or several have the lock. */
 uint64_t server_value(
     const struct world *w, struct model_server *s, unsigned name);
 
+/* Does the token stand there, alone or beside others? */
+bool server_has(const struct world *w, struct model_server *s, unsigned name,
+    uint64_t token);
+
 /* Likewise, but what looks leaves no trace, not even in its clock. */
+int64_t server_peek_ms(const struct world *w, const struct model_server *s);
 uint64_t server_peek(
     const struct world *w, const struct model_server *s, unsigned name);
 

@@ -141,15 +141,19 @@ void subscription_heard(
         return;
     }
     bool hint = m->kind == MESSAGE_HINT;
+    bool asks = m->kind == MESSAGE_ASK;
     note(w,
-        hint ? "c%llu is told that n%llu t%llu is the first in line"
-             : "c%llu is told that it has n%llu t%llu",
+        hint   ? "c%llu is told that n%llu t%llu is the first in line"
+        : asks ? "c%llu is told to ask for n%llu t%llu"
+               : "c%llu is told that it has n%llu t%llu",
         NULL, p->index, m->name, m->token);
     for (unsigned i = 0; i < w->setting.workers; i++) {
         if (p->worker[i].token != m->token)
             continue;
         if (hint)
             handle_hinted(w, &p->worker[i]);
+        else if (asks)
+            handle_told_to_ask(w, &p->worker[i]);
         else
             handle_told(w, &p->worker[i]);
     }

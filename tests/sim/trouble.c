@@ -249,7 +249,8 @@ static bool strike_client(struct world *w, enum trouble trouble)
 
 static bool break_line(struct world *w)
 {
-    struct queue *q = &w->server[0].data.queue[roll(w, w->setting.names)];
+    unsigned name = (unsigned)roll(w, w->setting.names);
+    struct queue *q = &w->server[0].data.queue[name];
     uint64_t what = roll(w, 3);
     if (q->count == 0 && q->marked_until_ms == 0)
         return false;
@@ -257,6 +258,8 @@ static bool break_line(struct world *w)
         q->count = 0;
     if (what != 1)
         q->marked_until_ms = 0;
+    if (what != 1)
+        checker_line_unmarked(w, name);
     return true;
 }
 

@@ -138,6 +138,27 @@ static void choose_crowd(struct world *w)
     s->far_back = chance(w, 30);
 }
 
+/* Permits alone; readers and writers; or all of them. A few names, so that many
+ * want each. */
+static void choose_permits(struct world *w)
+{
+    struct setting *s = &w->setting;
+    uint64_t mix = roll(w, 3);
+    s->permits = true;
+    s->fences = false;
+    s->processes = (unsigned)roll_from(w, 2, 8);
+    s->workers = (unsigned)roll_from(w, 1, 4);
+    s->names = chance(w, 70) ? 1 : 2;
+    s->exclusive = mix == 0 ? 0 : (unsigned)roll_from(w, 10, 40);
+    s->sharing = mix == 0 ? 0 : mix == 1 ? 100 - s->exclusive : 30;
+    for (unsigned i = 0; i < 2; i++)
+        s->limit[i] = (uint32_t)roll_from(w, 2, 6);
+    s->pause_every_ms = chance(w, 50) ? HOLDERS_PAUSE_EVERY_MS
+                                      : (int64_t)roll_from(w, 400, 3000);
+    s->batch = chance(w, 50) ? 0 : (unsigned)roll_from(w, 1, 3);
+    s->strangers = chance(w, 40) ? (unsigned)roll_from(w, 1, 2) : 0;
+}
+
 /* Leases that outlast a failover, and connections that are silent for longer
  * than one. */
 static void choose_failover(struct world *w)
@@ -202,6 +223,8 @@ static void choose(struct world *w)
         choose_work(w);
     if (w->options.servers == 1 && w->options.crowd)
         choose_crowd(w);
+    if (w->options.servers == 1 && w->options.permits)
+        choose_permits(w);
     bool sentinels = w->options.servers == 1 && w->options.sentinels;
     if (w->options.failover || w->options.replicas || sentinels)
         choose_failover(w);
@@ -373,6 +396,8 @@ struct report world_run(const struct options *options, FILE *out)
     report.gaps = w->gaps;
     report.turns_outside = w->turns_outside;
     report.asked = w->asked;
+    report.beside = w->beside;
+    report.most_holders = w->most_holders;
     report.longest_line = w->longest_line;
     report.waited = w->progress.waited;
     report.hash = w->history.hash;

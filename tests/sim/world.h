@@ -42,6 +42,7 @@ struct options {
     bool fences;    /* in every world, not in every second one */
     bool once;      /* programs do work that must be done once */
     bool crowd;     /* many wait for a name, and strangers poll beside them */
+    bool permits;   /* several hold a lock */
     bool failover;  /* replicas take over */
     bool replicas;  /* ... and clients want them to have what they write */
     bool sentinels; /* ... and Sentinels decide that */
@@ -83,6 +84,15 @@ struct setting {
     bool crowd;
     unsigned strangers;
     bool far_back;
+    /* One server: locks that several have. So many of a hundred are exclusive,
+     * and so many shared; the others are permits, with one of two limits. How
+     * often nobody joins the holders; how many one script grants (0: as many as
+     * it does). */
+    bool permits;
+    unsigned exclusive, sharing;
+    uint32_t limit[2];
+    int64_t pause_every_ms;
+    unsigned batch;
     bool failover; /* replicas take over */
     /* The replicas have data, and so many of so many must have a write. */
     bool replicated;
@@ -114,6 +124,9 @@ struct world {
     /* What was in its lines: gaps, grants to strangers, JOINs and STAYs. */
     uint64_t gaps, turns_outside, asked;
     unsigned longest_line;
+    /* Grants of shared locks and permits; the most holders at once. */
+    uint64_t beside;
+    unsigned most_holders;
     /* What became of work that must be done once. */
     uint64_t attempts, begun, unbegun, acts, late, found[FOUND_BUSY + 1];
 };
@@ -129,6 +142,8 @@ struct report {
     uint64_t hash, steps, virtual_ns;
     uint64_t begun, unbegun, acts, late, done, doubted;
     uint64_t gaps, turns_outside, asked;
+    uint64_t beside;
+    unsigned most_holders;
     unsigned longest_line;
     unsigned waited; /* the longest that I6 saw, in % of its bound */
     uint64_t each[TROUBLES];

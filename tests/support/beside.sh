@@ -48,11 +48,17 @@ tests() {
 tests "$@" &
 
 [ "$seeds" -ne 0 ] || { wait; exit 0; }
-# The first 500 seeds of each number of servers are in the suite sim.
+# The first 500 seeds of each are in the suite sim.
+play() { # NAME OPTION...
+    name=$1
+    shift
+    "$build/tests/sim/nxlock-sim" "$@" --from 501 --seeds $((seeds - 500)) \
+        > "$work/sim-$name.log" 2>&1
+    echo $? > "$work/sim-$name.code"
+}
 for servers in 1 3 4 5; do
-    "$build/tests/sim/nxlock-sim" --servers "$servers" --from 501 \
-        --seeds $((seeds - 500)) > "$work/sim-$servers.log" 2>&1
-    echo $? > "$work/sim-$servers.code"
+    play "$servers" --servers "$servers"
 done
+play permits --work permits
 wait
 exit 0
