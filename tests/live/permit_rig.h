@@ -18,6 +18,7 @@
  *     told a   the next message says that a has the lock; told ?a, !a
  *     quiet    there was no message
  *     hold N   so many hold it       line N    so many wait
+ *     members N of the sorted set, with its head
  *     pttl N   the key expires by then
  *     sleep N  ms                    empty     no key is left
  *     cmd ...  a command, with _ for an empty argument
@@ -211,6 +212,8 @@ static inline bool permit_number(
         is = permit_check().holders;
     else if (strcmp(word, "line") == 0)
         is = in_line();
+    else if (strcmp(word, "members") == 0)
+        is = redis_run(&server, "ZCARD", "k", NULL);
     else if (strcmp(word, "pttl") == 0)
         is = redis_pttl(&server, "k");
     else

@@ -67,6 +67,9 @@ static const struct row {
     {"a lease that is over takes no permits, though its key stays",
         "take a+1/2 300 yes; take b+1/2 yes; sleep 350; extend a+1/2 no;"
         "release a+1/2 no; take c+1/2 yes; take d+1/2 no; hold 2"},
+    {"a lease that is over does not come again, whatever the clock does",
+        "take a+1/2 300 yes; take b+1/2 yes; sleep 350; members 3;"
+        "release a+1/2 no; members 2; hold 1; pttl 20000"},
     {"a ranking of another program (15)",
         "cmd ZADD k 1 you 2 me; take a+1/4 wrong; try a+1/4 wrong;"
         "join a+1/4 wrong; extend a+1/4 no; keep a+1/4 no; release a+1/4 no;"

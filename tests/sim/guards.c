@@ -159,6 +159,8 @@ static const struct {
         "the head of the holders knows a second kind"},
     {"lease-over", &sim_guard_off[SIM_GUARD_LEASE_OVER],
         "a lease that is over takes no permits"},
+    {"over-is-gone", &sim_guard_off[SIM_GUARD_OVER_IS_GONE],
+        "... nor does it come again"},
     {"end-put", &sim_guard_off[SIM_GUARD_END_PUT],
         "a short lease beside a long one ends no key"},
     {"end-left", &sim_guard_off[SIM_GUARD_END_LEFT],

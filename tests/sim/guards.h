@@ -42,6 +42,7 @@ enum sim_guard {
     SIM_GUARD_SMALLEST,      /* the smallest limit of all holders counts */
     SIM_GUARD_HEAD,          /* the head of the holders knows a second kind */
     SIM_GUARD_LEASE_OVER,    /* a lease that is over takes no permits */
+    SIM_GUARD_OVER_IS_GONE,  /* ... nor does it come again */
     SIM_GUARD_END_PUT,       /* a short lease beside a long one ends no key */
     SIM_GUARD_END_LEFT,      /* a key ends with the last lease that is left */
     SIM_GUARD_COUNTS_ON,     /* a batch counts what it has granted itself */

@@ -364,6 +364,17 @@ void holders_extend(struct world *w, struct model_server *s, struct message *m)
     checker_vouched(w, s, m, m->ttl_ms);
 }
 
+/* Its lease was over; it would come again if the clock was set back. */
+static bool drop_over(
+    struct world *w, struct model_server *s, const struct message *m)
+{
+    struct holders *h = holders_of(w, s, m->name);
+    struct holder *holder = find(h, m->token);
+    if (holder && guarded_here(SIM_GUARD_OVER_IS_GONE))
+        take_out(h, (unsigned)(holder - h->holder));
+    return holder;
+}
+
 void holders_release(struct world *w, struct model_server *s, struct message *m)
 {
     struct state state = holders_look(w, s, m->name);
@@ -371,7 +382,8 @@ void holders_release(struct world *w, struct model_server *s, struct message *m)
     int64_t left_ms;
     m->outcome.kind = OUTCOME_MINE;
     if (!holders_have(w, s, &state, m, &left_ms)) {
-        if (!m->channel || !queue_leave(w, s, m))
+        bool over = state.is == KEY_SHARED && drop_over(w, s, m);
+        if (over || !m->channel || !queue_leave(w, s, m))
             m->outcome.kind = OUTCOME_NOT_MINE;
         return;
     }

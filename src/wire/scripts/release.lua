@@ -47,6 +47,9 @@ if s and s.err then
 end
 if gone or holds(s, key, token) then
     return give_back(s, key, token, mark, how, gone)
+elseif s and s.used and redis.call('ZREM', key, token) == 1 then
+    -- Its lease was over. If the clock is set back, it must not come again.
+    return 0
 elseif not string.find(how, ' ') then
     return wrong or 0
 end
