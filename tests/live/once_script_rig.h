@@ -3,24 +3,17 @@
  * The scripts of work that must be done once, on a real server: exchanges of
  * src/wire over a plain hiredis connection, records as a test has written them,
  * and what stands there afterwards. A script may be sent with a text of its own
- * (once_mutant), to see which test notices.
+ * (script_mutant), to see which test notices.
  */
 #ifndef NXLOCK_TESTS_LIVE_ONCE_SCRIPT_RIG_H
 #define NXLOCK_TESTS_LIVE_ONCE_SCRIPT_RIG_H
 
 #include "live/line_rig.h"
-#include "support/resp.h"
 #include "wire/record.h"
 
 #define ONCE_TTL_MS 20000
 #define ONCE_KEEP_MS 700000
 #define ONCE_CODE 9
-
-/* In the script of this name the first `from` becomes `to`. */
-struct once_change {
-    const char *script, *from, *to;
-};
-static const struct once_change *once_mutant;
 
 /* The last answer. */
 static struct reply_values once_leaves;
@@ -47,56 +40,6 @@ static inline void once_add_leaves(const redisReply *r)
     }
 }
 
-/* The text of the script with the mutant's change. */
-static inline struct bytes once_changed(struct slice text)
-{
-    struct bytes changed = {0};
-    const char *at = strstr(text.data, once_mutant->from);
-
-    if (!at)
-        fail_msg("no '%s' in %s", once_mutant->from, once_mutant->script);
-    bytes_add(&changed, text.data, (size_t)(at - text.data));
-    bytes_add(&changed, once_mutant->to, strlen(once_mutant->to));
-    at += strlen(once_mutant->from);
-    bytes_add(&changed, at, strlen(at));
-    return changed;
-}
-
-static inline struct slice once_script(const char *name)
-{
-    for (int i = 0; i < SCRIPTS; i++)
-        if (strcmp(scripts[i].name, name) == 0)
-            return scripts[i].body;
-    fail_msg("no script '%s'", name);
-    return (struct slice){NULL, 0};
-}
-
-/* Sends an EVAL as it was formatted, or with the mutant's text. */
-static inline void once_append(struct peer *p, const struct buf *out)
-{
-    struct resp_command command;
-    const char *argv[RESP_ARGS];
-    size_t len[RESP_ARGS];
-
-    assert_int_equal(
-        resp_parse(buf_head(out), buf_len(out), &command), (long)buf_len(out));
-    for (size_t i = 0; i < command.count; i++) {
-        argv[i] = command.arg[i].data;
-        len[i] = command.arg[i].len;
-    }
-    struct bytes changed = {0};
-    if (once_mutant) {
-        struct slice text = once_script(once_mutant->script);
-        if (len[1] == text.len && memcmp(argv[1], text.data, text.len) == 0) {
-            changed = once_changed(text);
-            argv[1] = changed.data;
-            len[1] = changed.len;
-        }
-    }
-    redisAppendCommandArgv(p->c, (int)command.count, argv, len);
-    bytes_free(&changed);
-}
-
 /* Carries the verb out, by EVAL. A fault's words are in once_words. */
 static char once_words[256];
 
@@ -115,7 +58,7 @@ static inline struct outcome once_send(struct peer *p, struct verb *verb)
     x.always_text = true;
     reply_values_clear(&once_leaves);
     assert_int_equal(exchange_encode(&x, &p->dialect, &out), 1);
-    once_append(p, &out);
+    mutant_append(p->c, &out);
     buf_free(&out);
     assert_int_equal(redisGetReply(p->c, (void **)&r), REDIS_OK);
     size_t elements = r->elements;
@@ -170,7 +113,7 @@ static inline void stored_read(struct stored *s, const char *key)
 
 static inline int once_setup(void **state)
 {
-    once_mutant = NULL;
+    script_mutant = NULL;
     return line_setup(state);
 }
 

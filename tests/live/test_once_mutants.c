@@ -20,13 +20,13 @@ static const char *noticed(const char **why)
     return *why ? cell_name(&c) : NULL;
 }
 
-static void run_mutants(const struct once_change *changes, size_t count)
+static void run_mutants(const struct script_change *changes, size_t count)
 {
     unsigned missed = 0;
 
     for (size_t i = 0; i < count; i++) {
         const char *why;
-        once_mutant = &changes[i];
+        script_mutant = &changes[i];
         const char *name = noticed(&why);
         while (case_hears("end") == false)
             ; /* what this one has published */
@@ -39,7 +39,7 @@ static void run_mutants(const struct once_change *changes, size_t count)
             missed++;
         }
     }
-    once_mutant = NULL;
+    script_mutant = NULL;
     assert_int_equal(missed, 0);
 }
 
@@ -47,7 +47,7 @@ static void run_mutants(const struct once_change *changes, size_t count)
 
 static void of_begin(void **state)
 {
-    static const struct once_change changes[] = {
+    static const struct script_change changes[] = {
         {"begin", "r and r.state ~= 'failed' and", "r and"},
         {"begin", "r.fingerprint ~= fingerprint", "false"},
         {"begin", "r and r.state == 'done'", "false"},
@@ -90,7 +90,7 @@ static void of_begin(void **state)
 
 static void of_tell(void **state)
 {
-    static const struct once_change changes[] = {
+    static const struct script_change changes[] = {
         {"tell", "r and r.token == token", "r ~= nil"},
         {"tell", "r and r.token == token", "false"},
         {"tell", "r.doubts + r.late > 0 and", "r.doubts + 0 > 0 and"},
@@ -138,19 +138,19 @@ static void of_the_rows(void **state)
 {
     static const char *const rows[] = {"['own begun'] = ", "['own doubt'] = ",
         "['own done'] = ", "['own failed'] = ", "['other failed'] = "};
-    struct once_change changes[5];
+    struct script_change changes[5];
     char moved[5][40];
 
     for (size_t i = 0; i < 5; i++) {
         snprintf(moved[i], sizeof(moved[i]), "['no %s", rows[i] + 2);
-        changes[i] = (struct once_change){"tell", rows[i], moved[i]};
+        changes[i] = (struct script_change){"tell", rows[i], moved[i]};
     }
     run_mutants(changes, 5);
 }
 
 static void of_forget_and_records(void **state)
 {
-    static const struct once_change changes[] = {
+    static const struct script_change changes[] = {
         {"forget", "r.line ~= ARGV[1]", "false"},
         {"forget", "not r or r.line", "not r and r.line"},
         {"forget", "if holds(content(KEYS[1]), KEYS[1], r.token) then",
@@ -185,7 +185,7 @@ static void of_forget_and_records(void **state)
 /* Who gives the lock back hands it over, unless it is told not to. */
 static void of_the_line(void **state)
 {
-    static const struct once_change changes[] = {
+    static const struct script_change changes[] = {
         {"begin", "gone == 1 and not stands", "not stands"},
         {"tell", "gone == 1 and not stands", "not stands"},
         {"tell", "if gap and leaves_gap", "if false and leaves_gap"},

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Schedules of a lock that several hold, in the words of permit_rig.h; a number
+ * in brackets is that of a hazard. test_permit_scripts.c runs them on the
+ * scripts, and test_permit_mutants.c on scripts without one of their checks.
+ */
+#ifndef NXLOCK_TESTS_LIVE_PERMIT_ROWS_H
+#define NXLOCK_TESTS_LIVE_PERMIT_ROWS_H
+
+#include "live/permit_rig.h"
+
+static const struct permit_row {
+    const char *name, *steps;
+} permit_rows[] = {
+    {"four of four, and not a fifth",
+        "take a+1/4 yes; take b+1/4 yes; take c+1/4 yes; take d+1/4 yes;"
+        "take e+1/4 no; hold 4; release b+1/4 yes; take e+1/4 yes; hold 4;"
+        "release a+1/4 yes; release c+1/4 yes; release d+1/4 yes;"
+        "release e+1/4 yes; empty"},
+    {"readers together, a writer alone",
+        "take a+1/0 yes; take b+1/0 yes; set x no; release a+1/0 yes; set x no;"
+        "release b+1/0 yes; set x yes; take a+1/0 no; release x yes;"
+        "take a+1/0 yes"},
+    {"weights", "take a+3/4 yes; take b+2/4 no; take c+1/4 yes; take d+1/4 no;"
+                "release a+3/4 yes; take b+2/4 yes; take d+1/4 yes; hold 3"},
+    {"a token takes its permits once (1)",
+        "take a+1/2 yes; take a+1/2 yes; hold 1; take b+1/2 yes; take a+1/2 "
+        "yes;"
+        "join a+1/2 yes; take c+1/2 no; hold 2; line 0"},
+    {"a lease is never shortened",
+        "take a+1/2 yes; take a+1/2 100 yes; pttl 20000; extend a+1/2 100 yes;"
+        "pttl 20000; extend a+1/2 30000 yes; pttl 30000"},
+    {"a member leaves as it joined (4)",
+        "set x yes; join a+1/2 no; leave a+1/2 100 no; line 1; leave a+1/2 yes;"
+        "line 0"},
+    {"the smallest limit of all holders (5)",
+        "take a+1/2 yes; take b+1/4 yes; take c+1/4 no; release a+1/2 yes;"
+        "take c+1/4 yes; take d+1/4 yes; take e+1/2 no; take e+1/4 yes;"
+        "take f+1/4 no; take f+1/0 no"},
+    {"in a batch too (5)",
+        "set x yes; join a+1/2 no; join b+1/4 no; join c+1/4 no; release x yes;"
+        "told a+1/2; told b+1/4; quiet; hold 2; line 1; release a+1/2 yes;"
+        "told c+1/4; hold 2"},
+    {"the head knows of a second kind (6)",
+        "take a+1/4 yes; take b+2/4 yes; take c+1/4 yes; take d+1/4 no;"
+        "release b+2/4 yes; take d+1/4 yes; take e+1/4 yes; take f+1/4 no"},
+    {"the longest lease leaves, the other one dies (7)",
+        "take a+1/4 300 yes; take b+1/4 yes; release b+1/4 yes; pttl 300;"
+        "sleep 350; set x yes"},
+    {"a short lease joins a long one (8)",
+        "take a+1/4 yes; take b+1/4 300 yes; pttl 20000; sleep 350; hold 1;"
+        "set x no; take c+1/4 yes; hold 2"},
+    {"a holder with a limit leaves, a short lease is over",
+        "take a+1/2 300 yes; take b+1/4 yes; take c+1/4 no; sleep 350;"
+        "take c+1/4 yes; take d+1/4 yes; take e+1/4 yes; take f+1/4 no"},
+    {"nobody passes a writer (10)",
+        "take a+1/0 yes; join x no; take b+1/0 no; try b+1/0 no; join b+1/0 no;"
+        "release a+1/0 yes; told x; quiet; take c+1/0 no; release x yes;"
+        "told b+1/0; take c+1/0 yes; hold 2"},
+    {"a batch counts on (12)",
+        "set x yes; join a+1/2 no; join b+1/2 no; join c+1/2 no; release x yes;"
+        "told a+1/2; told b+1/2; quiet; hold 2; line 1"},
+    {"granted from the line once (13)",
+        "set x yes; join a+1/2 no; release x yes; told a+1/2; hold 1; line 0;"
+        "release a+1/2 yes; stay a+1/2 no; hold 0; quiet"},
+    {"extended and released after the lease was over (14)",
+        "take a+1/2 300 yes; take b+1/2 300 yes; sleep 350; take c+1/2 yes;"
+        "take d+1/2 yes; extend a+1/2 no; keep a+1/2 no; release a+1/2 no;"
+        "see a+1/2 no; extend b+1/2 no; hold 2; take e+1/2 no"},
+    {"a lease that is over takes no permits, though its key stays",
+        "take a+1/2 300 yes; take b+1/2 yes; sleep 350; extend a+1/2 no;"
+        "release a+1/2 no; take c+1/2 yes; take d+1/2 no; hold 2"},
+    {"a lease that is over does not come again, whatever the clock does",
+        "take a+1/2 300 yes; take b+1/2 yes; sleep 350; members 3;"
+        "release a+1/2 no; members 2; hold 1; pttl 20000"},
+    {"a ranking of another program (15)",
+        "cmd ZADD k 1 you 2 me; take a+1/4 wrong; try a+1/4 wrong;"
+        "join a+1/4 wrong; extend a+1/4 no; keep a+1/4 no; release a+1/4 no;"
+        "see a+1/4 no; set x no; extend x no; release x no; keep x no; line 0"},
+    {"a ranking that looks like one (15)",
+        "cmd ZADD k 1 nxl=1/4; take a+1/4 wrong; join a+1/4 wrong"},
+    {"a list", "cmd RPUSH k a; take a+1/4 wrong; join a+1/4 wrong;"
+               "extend a+1/4 no; release a+1/4 no; set x no"},
+    {"a hash", "cmd HSET k a b; take a+1/4 wrong; join a+1/4 wrong"},
+    {"a set", "cmd SADD k a; take a+1/4 wrong; join a+1/4 wrong"},
+    {"a string of somebody",
+        "cmd SET k v; take a+1/4 no; extend a+1/4 no; release a+1/4 no;"
+        "keep a+1/4 no; see a+1/4 no"},
+    {"an exclusive lock that was lost to several",
+        "set x 300 yes; sleep 350; take a+1/4 yes; extend x no; keep x no;"
+        "release x no; leave x no; see x no; hold 1"},
+    {"several who lost it to an exclusive one",
+        "take a+1/4 300 yes; sleep 350; set x yes; extend a+1/4 no;"
+        "keep a+1/4 no; release a+1/4 no; see a+1/4 no; see x yes"},
+    {"who is in line and does not fit stops those behind (19)",
+        "take a+3/4 yes; join b+2/4 no; take c+1/4 no; join c+1/4 no;"
+        "release a+3/4 yes; told b+2/4; told c+1/4; hold 2"},
+    {"a writer gives up: those behind it are granted it",
+        "take a+1/0 yes; join x no; join b+1/0 no; join c+1/0 no; leave x yes;"
+        "told b+1/0; told c+1/0; hold 3; line 0"},
+    {"a small limit gives up",
+        "take a+1/4 yes; take b+1/4 yes; join c+1/2 no; join d+1/4 no;"
+        "leave c+1/2 yes; told d+1/4; hold 3"},
+    {"a waiter who left holds nothing",
+        "set x yes; join a+1/2 no; leave a+1/2 yes; release x yes; empty"},
+    {"min_hold: an earlier end",
+        "take a+1/2 yes; take b+1/2 30000 yes; keep b+1/2 300 yes; pttl 20000;"
+        "keep a+1/2 300 yes; pttl 300; take c+1/2 no; sleep 350; take c+1/2 "
+        "yes"},
+    {"a permit that was kept goes to the first in line",
+        "take a+1/2 yes; take b+1/2 yes; join c+1/2 no; keep a+1/2 300 yes;"
+        "sleep 350; stay c+1/2 yes; hold 2"},
+    {"a writer waits for the last of them",
+        "take a+1/0 300 yes; take b+1/0 700 yes; join x no; sleep 350; stay x "
+        "no;"
+        "sleep 400; stay x yes"},
+    {"a key of a later kind in line",
+        "set x yes; join z*9 no; join a+1/2 no; release x yes; told ?z*9;"
+        "take b+1/2 no; stay a+1/2 no; stay z*9 no; hold 0; line 2"},
+    {"a foreign share is no kind",
+        "set x yes; join z+01/4 no; join a+1/2 no; release x yes; told ?z+01/4;"
+        "stay a+1/2 no"},
+    {"the mark was deleted: the line is served nonetheless",
+        "take a+1/2 yes; take b+1/2 yes; join c+1/2 no; cmd DEL {k}:nxl-w;"
+        "release a+1/2 yes; stay c+1/2 yes; hold 2; line 0"},
+    {"the line was deleted",
+        "take a+1/0 yes; join x no; cmd DEL {k}:nxl-l; take b+1/0 yes;"
+        "stay x no; hold 2"},
+    {"all holders were deleted",
+        "take a+1/2 yes; take b+1/2 yes; join c+1/2 no; cmd DEL k;"
+        "extend a+1/2 no; release b+1/2 no; stay c+1/2 yes; hold 1"},
+    {"a permanent key",
+        "take a+1/2 300 yes; cmd PERSIST k; extend a+1/2 300 yes; pttl 300;"
+        "cmd PERSIST k; sleep 350; extend a+1/2 no; take b+1/2 yes; hold 1;"
+        "pttl 20000"},
+    {"a gap is left free, to try as well (17)",
+        "cmd SET {k}:nxl-g 1 PX 8200; take a+1/2 no; try a+1/2 no;"
+        "join a+1/2 no; hold 0; sleep 850; stay a+1/2 yes"},
+    {"who is in line and cannot be told keeps its place",
+        "set x yes; join a+1/2 no; cmd CLIENT KILL TYPE pubsub; release x yes;"
+        "line 1; try b+1/2 yes; stay a+1/2 yes; hold 2"},
+    /* Overlapping holders make room for programs that poll: every 30.1 s nobody
+     * is added for 0.1 s, and if the last one leaves then, the lock stays free
+     * for a moment. */
+    {"a pause",
+        "take a+1/0 yes; stands 29900; take b+1/0 yes; stands 30010;"
+        "try c+1/0 yes; take d+1/0 no; join d+1/0 no; extend a+1/0 yes;"
+        "release a+1/0 yes; release b+1/0 yes; hold 1; line 1; stands 30010;"
+        "release c+1/0 yes; told ?d+1/0; hold 0; line 1; stay d+1/0 no;"
+        "take e+1/0 no; set x yes; release x yes; sleep 110; stay d+1/0 yes;"
+        "stands 30101; take e+1/0 yes; hold 2"},
+    {"after a gap there is no mark: those in line come first all the same",
+        "take a+1/2 yes; stands 30010; join b+2/2 no; release a+1/2 yes;"
+        "told ?b+2/2; sleep 110; take c+1/2 no; told b+2/2; hold 1; line 0"},
+    {"a batch that stops leaves the mark",
+        "set x yes; join a+1/2 no; join b+1/2 no; join c+2/2 no;"
+        "release x yes; told a+1/2; told b+1/2; hold 2; line 1;"
+        "release a+1/2 yes; take d+1/2 no; hold 1"},
+    {"a short lease is extended beside a longer one",
+        "take a+1/4 yes; take b+1/4 300 yes; extend b+1/4 500 yes; pttl 20000"},
+    {"a ranking with great scores (15)",
+        "cmd ZADD k 17592186044417 you 17592186044418 me; take a+1/4 wrong;"
+        "join a+1/4 wrong"},
+    {"nobody removes a lease that is over, and it takes no permits",
+        "take a+1/2 300 yes; take b+1/2 yes; sleep 350; take c+1/2 yes;"
+        "take d+1/2 no; hold 2"},
+    {"a greater limit beside those of one kind",
+        "take a+1/2 yes; take b+1/2 yes; take c+1/4 no; take d+1/0 no"},
+    {"shares that no version writes",
+        "take a+3/2 no; take a+0/2 no; take a+1/1 no; take a+01/2 no;"
+        "take a+1/02 no; take a+2/0 no; take a+1/2x no; take a+1/ no;"
+        "take a+/2 no; take a+ no; take a+1/2147483648 no; empty;"
+        "take a+1/2147483647 yes"},
+};
+#define PERMIT_ROWS (sizeof(permit_rows) / sizeof(permit_rows[0]))
+
+#endif

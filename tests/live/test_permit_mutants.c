@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each check in the scripts of a lock that several hold, taken out: the row
+ * that is there for it has to notice.
+ */
+#include "live/permit_rows.h"
+
+static const struct mutant {
+    struct script_change change;
+    const char *row; /* its name begins like this */
+} of_the_kind[] = {
+    {{NULL, "and k <= l", ""}, "shares that no"},
+    {{NULL, "l > 1 and", ""}, "shares that no"},
+    {{NULL, "string.byte(permits) ~= 48 and", ""}, "shares that no"},
+    {{NULL, "l <= 2147483647", "true"}, "shares that no"},
+    {{NULL, "([1-9]%d*)/", "(%d+)/"}, "shares that no"},
+    {{NULL, "(more ~= '' and more ~= '@')", "false"}, "shares that no"},
+    {{NULL, "permits == '0' and k == 1", "permits == '0'"}, "shares that no"},
+    {{NULL, "not mark or mark == 64", "true"}, "a key of a later kind"},
+};
+
+static const struct mutant of_the_state[] = {
+    {{NULL, "string.sub(head, 1, 4) ~= 'nxl='", "false"}, "a ranking with"},
+    {{NULL, "last[#last] + 0 < FAR", "false"}, "a ranking that looks"},
+    {{NULL, "'(' .. now", "'-inf'"}, "nobody removes"},
+    {{NULL, "if all[i + 1] + 0 > now then", "if true then"},
+        "a holder with a limit"},
+    {{NULL, "s.used = s.used + (weight or 1)", "s.used = s.used + 1"},
+        "the head knows"},
+    {{NULL, "s.most = math.min(s.most, permits or 1)", ""},
+        "the smallest limit"},
+    {{NULL, "s.used = k * ", "s.used = "}, "weights"},
+    {{NULL, "s.most = l == '0' and math.huge or l + 0", ""}, "a greater limit"},
+    {{NULL, "s.pause = (now - s.since) % 30100 >= 30000", "s.pause = false"},
+        "a pause"},
+    {{NULL, ">= 30000", ">= 20000"}, "a pause"},
+    {{NULL, "% 30100", "% 60200"}, "a pause"},
+    {{NULL, "not s.used or s.pause then", "not s.used then"}, "a pause"},
+    {{NULL, "s.used + k <= math.min(s.most, l)", "s.used + k <= s.most"},
+        "the smallest limit"},
+    {{NULL, "s.used + k <= math.min(s.most, l)", "s.used + k <= l"},
+        "the smallest limit"},
+    {{NULL, "s.used + k <= math.min(s.most, l)", "s.used < s.most"}, "weights"},
+    {{NULL, "return ends and ends > s.now and ends", "return ends"},
+        "a lease that is over takes"},
+};
+
+static const struct mutant of_a_grant[] = {
+    {{NULL, "if s.head ~= head then", "if false then"}, "the head knows"},
+    {{NULL, "if old then\nredis.pcall('ZREM', key, old)", "if false then"},
+        "the head knows"},
+    {{NULL, "local ends = math.max(s.ends, s.now + lease)",
+         "local ends = s.now + lease"},
+        "a short lease joins"},
+    {{NULL, "s.used, s.most = s.used + k, ", "s.used, s.most = s.used, "},
+        "a batch counts on"},
+    {{NULL, "s.used + k, math.min(s.most, l)", "s.used + k, s.most"},
+        "in a batch too"},
+    {{NULL, "if not ends or ends <= s.now then", "if not ends then"},
+        "a lease that is over takes"},
+    {{NULL, "ends = math.max(ends, s.now + lease)", "ends = s.now + lease"},
+        "a lease is never"},
+    {{NULL, "s.ends = math.max(s.ends, ends)", "s.ends = ends"},
+        "a short lease is extended"},
+    {{"take", "elseif held(s, key, token, ARGV[2], left) then",
+         "elseif false then"},
+        "a token takes its permits"},
+    {{"wait", "elseif held(s, key, token, lease, left) then",
+         "elseif false then"},
+        "a token takes its permits"},
+    {{"take", "if stop then", "if false then"}, "nobody passes"},
+    {{"take", "gap > 0 and gap <= GAP_MAX", "false"}, "a gap is left"},
+    {{"take", "redis.call('EXISTS', mark, line)", "redis.call('EXISTS', mark)"},
+        "after a gap"},
+    {{"take", "if redis.call('EXISTS', mark, KEYS[4]) > 0 then",
+         "if false then"},
+        "nobody passes"},
+    {{"take", "if ARGV[3] ~= '1' and s and s.used then", "if false then"},
+        "a pause"},
+    {{"take", "if ARGV[3] ~= '1' and s and s.used then",
+         "if s and s.used then"},
+        "a pause"},
+    {{"take", "if not fits(s, token) then", "if false then"}, "four of four"},
+    {{"wait", "if s == false and gap > 0 then", "if false then"},
+        "a gap is left"},
+};
+
+static const struct mutant of_the_end[] = {
+    {{NULL, "redis.call('PEXPIRE', key, s.ends - s.now) == 1", "true"},
+        "the longest lease leaves"},
+    {{NULL, "redis.call('ZREM', key, token)\nif ends_with_last",
+         "if ends_with_last"},
+        "four of four"},
+    {{NULL, "if ends_with_last(s, key) then", "if false then"},
+        "the longest lease leaves"},
+    {{NULL, "mark and tonumber(redis.pcall('DEL', mark)) == 1", "false"},
+        "in a batch too"},
+    {{NULL, "several_hold and s.pause", "false"}, "a pause"},
+    {{"release", "redis.call('ZREM', key, token) == 1 then", "false then"},
+        "a lease that is over does not"},
+    {{"release", "if left == 1 and s and s.used then", "if false then"},
+        "a writer gives up"},
+    {{"release", "if gone or holds(s, key, token) then", "if true then"},
+        "extended and released"},
+    {{"cap_ttl", "elseif holds(s, key, token) then", "elseif true then"},
+        "extended and released"},
+    {{"cap_ttl", "redis.call('ZADD', key, s.now + ms, token)", ""}, "min_hold"},
+    {{NULL, "return ends_with_last(s, key) and 1 or 0", "return 1"},
+        "min_hold"},
+    {{"inspect", "return ends and {asks, ends - s.now} or {}",
+         "return {asks, 1}"},
+        "extended and released"},
+};
+
+static const struct mutant of_the_line[] = {
+    {{NULL, "done = redis.pcall('ZREM', line, member)", "done = 1"},
+        "granted from the line once"},
+    {{NULL, "not (known and fits(s, token))", "not known"},
+        "a batch counts on"},
+    {{NULL, "if channel and listeners(channel) == 0 then", "if false then"},
+        "who is in line and cannot be told"},
+    {{NULL, "redis.pcall('SET', mark, '1', 'PX', '15000')\nend\nreturn reply",
+         "end\nreturn reply"},
+        "in a batch too"},
+};
+
+static const struct permit_row *row_of(const char *name)
+{
+    for (size_t i = 0; i < PERMIT_ROWS; i++)
+        if (strncmp(permit_rows[i].name, name, strlen(name)) == 0)
+            return &permit_rows[i];
+    fail_msg("no row '%s'", name);
+    return NULL;
+}
+
+static void run_mutants(
+    void **state, const struct mutant *mutants, size_t count)
+{
+    unsigned missed = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct script_change *change = &mutants[i].change;
+        const struct permit_row *row = row_of(mutants[i].row);
+        line_teardown(state);
+        line_setup(state);
+        redisSetTimeout(ears, (struct timeval){2, 0});
+        mutants_sent = 0;
+        script_mutant = change;
+        const char *why = permit_scene(row->steps);
+        script_mutant = NULL;
+        if (why && mutants_sent > 0) {
+            print_message("'%s' -> '%s': %s: %s\n", change->from, change->to,
+                row->name, why);
+            continue;
+        }
+        print_error("'%s' -> '%s': %s: %s\n", change->from, change->to,
+            row->name, mutants_sent ? "does not notice" : "is not in a script");
+        missed++;
+    }
+    assert_int_equal(missed, 0);
+}
+
+#define RUN(table) run_mutants(state, table, sizeof(table) / sizeof((table)[0]))
+
+static void the_kind(void **state)
+{
+    RUN(of_the_kind);
+}
+
+static void the_state(void **state)
+{
+    RUN(of_the_state);
+}
+
+static void a_grant(void **state)
+{
+    RUN(of_a_grant);
+}
+
+static void the_end(void **state)
+{
+    RUN(of_the_end);
+}
+
+static void the_line(void **state)
+{
+    RUN(of_the_line);
+}
+
+#define scene(function)                                                        \
+    cmocka_unit_test_setup_teardown(function, line_setup, line_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        scene(the_kind),
+        scene(the_state),
+        scene(a_grant),
+        scene(the_end),
+        scene(the_line),
+    };
+    return cmocka_run_group_tests_name(
+        "permit_mutants", tests, live_unix, live_stop);
+}
