@@ -17,6 +17,9 @@ EFFECT(NO_RUN, "run --every exits with 77 and starts nothing") \
 EFFECT(NO_RELEASE, "release fails: NXL_E_DENIED; the lock ends by its TTL") \
 EFFECT(NO_EXTEND, "extend fails: NXL_E_DENIED; the old deadline remains") \
 EFFECT(NO_INSPECT, "inspect and adopt fail: NXL_E_DENIED") \
+EFFECT(NO_HOLDERS, "inspect fails as for a key that is no lock: " \
+    "NXL_E_WRONG_TYPE") \
+EFFECT(NO_ADOPT, "adopt fails: NXL_E_DENIED") \
 EFFECT(NO_REMOVE, "the removal fails: NXL_E_DENIED; the lock stays") \
 EFFECT(NO_BEGIN, "nxl_once_begin() fails: NXL_E_DENIED; nothing is begun") \
 EFFECT(NO_TELL, "nxl_once_tell() fails: NXL_E_DENIED; the work is in doubt") \
@@ -24,6 +27,7 @@ EFFECT(NO_FORGET, "nxl_once_forget() fails: NXL_E_DENIED; the record stays") \
 EFFECT(NO_FSYNC, "works; warns that how often the server syncs its file is " \
     "unknown") \
 EFFECT(NO_RECORDS, "works; records of nxlock once are left out") \
+EFFECT(NO_MEMBERS, "works; locks that several hold are left out") \
 EFFECT(NO_LIST, "the list fails: NXL_E_DENIED") \
 EFFECT(NO_TIME, "waits all the same, without knowing how long it is held") \
 EFFECT(NO_TAKEOVER, "busy: the expired lock is not taken over") \
@@ -124,6 +128,20 @@ FEATURE(MIN_HOLD, "min-hold", ACL_BIT(LOCK), \
 FEATURE(INSPECT, "inspect", 0, "inspect and adopt", \
     {ACL_KEY, ACL_NO_INSPECT}, {"+getrange", ACL_NO_INSPECT}, \
     {"+pttl", ACL_NO_INSPECT}, {"+exists", ACL_NO_INSPECT}) \
+FEATURE(PERMITS, "permits", ACL_BIT(LOCK), \
+    "acquire, extend and release a lock that several hold", \
+    {ACL_LINE_KEY, ACL_NO_ACQUIRE}, {ACL_LINE_MARK, ACL_NO_ACQUIRE}, \
+    {ACL_LINE_GAP, ACL_NO_ACQUIRE}, {"+pttl", ACL_NO_ACQUIRE}, \
+    {"+time", ACL_NO_ACQUIRE}, {"+exists", ACL_NO_ACQUIRE}, \
+    {"+pexpire", ACL_NO_ACQUIRE}, {"+zadd", ACL_NO_ACQUIRE}, \
+    {"+zrange", ACL_NO_ACQUIRE}, {"+zscore", ACL_NO_ACQUIRE}, \
+    {"+zrem", ACL_NO_ACQUIRE}, {"+zcount", ACL_NO_ACQUIRE}, \
+    {"+zremrangebyscore", ACL_NO_ACQUIRE}) \
+FEATURE(HOLDERS, "holders", ACL_BIT(INSPECT), \
+    "inspect and adopt a lock that several hold", \
+    {"+evalsha", ACL_NO_HOLDERS}, {"+eval", ACL_NO_HOLDERS}, \
+    {"+time", ACL_NO_HOLDERS}, {"+zrange", ACL_NO_HOLDERS}, \
+    {"+zcount", ACL_NO_HOLDERS}, {"+zscore", ACL_NO_ADOPT}) \
 FEATURE(REMOVE, "remove", ACL_BIT(INSPECT), \
     "release an adopted lock, or break one", {"+evalsha", ACL_NO_REMOVE}, \
     {"+eval", ACL_NO_REMOVE}, {"+del", ACL_NO_REMOVE}) \
@@ -182,7 +200,7 @@ FEATURE(DB, "db", ACL_ANY, "a database number in the URL", \
 FEATURE(SCAN, "scan", 0, "list the locks", \
     {ACL_KEY, ACL_NO_LIST}, {"+scan", ACL_NO_LIST}, \
     {"+getrange", ACL_NO_LIST}, {"+pttl", ACL_NO_LIST}, \
-    {ACL_WORK, ACL_NO_RECORDS}) \
+    {"+zrange", ACL_NO_MEMBERS}, {ACL_WORK, ACL_NO_RECORDS}) \
 FEATURE(EXAMINE, "examine", \
     ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE), \
     "check servers and permissions", {ACL_TRIAL, ACL_NO_TRIAL}, \
@@ -198,19 +216,20 @@ FEATURE(CONTEND, "contend", ACL_BIT(EXTEND) | ACL_BIT(LINE), \
 /* What a command of nxlock uses, for docs/acl.md: COMMAND(name, features) */
 #define ACL_COMMANDS \
 COMMAND(run, ACL_BIT(FENCE) | ACL_BIT(LINE) | ACL_BIT(EXTEND) | \
-    ACL_BIT(MIN_HOLD) | ACL_BIT(INSPECT) | ACL_CONNECTION) \
+    ACL_BIT(MIN_HOLD) | ACL_SEVERAL | ACL_CONNECTION) \
 COMMAND(once, ACL_BIT(ONCE) | ACL_BIT(LINE) | ACL_BIT(EXTEND) | \
     ACL_BIT(FORGET) | ACL_BIT(INSPECT) | ACL_CONNECTION) \
-COMMAND(acquire, ACL_BIT(LINE) | ACL_BIT(INSPECT) | \
+COMMAND(acquire, ACL_BIT(LINE) | ACL_SEVERAL | ACL_CONNECTION) \
+COMMAND(renew, ACL_BIT(EXTEND) | ACL_SEVERAL | ACL_CONNECTION) \
+COMMAND(release, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_SEVERAL | \
     ACL_CONNECTION) \
-COMMAND(renew, ACL_BIT(INSPECT) | ACL_BIT(EXTEND) | ACL_CONNECTION) \
-COMMAND(release, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_CONNECTION) \
-COMMAND(status, ACL_BIT(WAITERS) | ACL_BIT(INFO)) \
-COMMAND(wait, ACL_BIT(INSPECT) | ACL_BIT(INFO)) \
+COMMAND(status, ACL_BIT(WAITERS) | ACL_BIT(HOLDERS) | ACL_BIT(INFO)) \
+COMMAND(wait, ACL_BIT(HOLDERS) | ACL_BIT(INFO)) \
 COMMAND(list, ACL_BIT(SCAN) | ACL_BIT(INFO)) \
 COMMAND(unlock, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_BIT(WAITERS) | \
+    ACL_SEVERAL | ACL_CONNECTION) \
+COMMAND(doctor, ACL_BIT(EXAMINE) | ACL_BIT(MIN_HOLD) | ACL_BIT(PERMITS) | \
     ACL_CONNECTION) \
-COMMAND(doctor, ACL_BIT(EXAMINE) | ACL_BIT(MIN_HOLD) | ACL_CONNECTION) \
 COMMAND(drill, ACL_BIT(CONTEND) | ACL_CONNECTION)
 /* clang-format on */
 
@@ -222,6 +241,9 @@ enum acl_number {
 #define ACL_BIT(number) (1U << ACL_##number)
 /* What makes every connection better, and fills ACL LOG if it is missing. */
 #define ACL_CONNECTION (ACL_BIT(CLEANUP) | ACL_BIT(LOAD) | ACL_BIT(INFO))
+
+/* What a command needs for locks that several hold. */
+#define ACL_SEVERAL (ACL_BIT(PERMITS) | ACL_BIT(HOLDERS))
 
 #define ACL_PERMISSIONS_MAX 16
 

@@ -140,8 +140,7 @@ static void take_inspection(struct wait *wait, int result)
     struct holders holders = {.first = NXL_HOLDER_INIT};
 
     wait->look_at = nxl_now_ns() + LOOK_AGAIN;
-    if (result == NXL_OK)
-        result = holders_read(&holders, session->client, wait->looker);
+    result = holders_take(&holders, session, wait->looker, result);
     if (result == NXL_OK || result == NXL_FREE)
         outage_ended(&wait->outage, session->args, waited_ms(wait));
     if (result == NXL_E_WRONG_TYPE) {
@@ -152,7 +151,7 @@ static void take_inspection(struct wait *wait, int result)
         wait->code = report_deadlock(session);
     } else if (result == NXL_OK) {
         report_waiting(wait, &holders);
-    } else if (result != NXL_FREE) {
+    } else if (result != NXL_FREE && !holders.hidden) {
         outage_began(
             &wait->outage, session, result, nxl_lock_errmsg(wait->looker));
     }

@@ -262,6 +262,48 @@ static void check_waiting(struct doctor *d, const char *scratch)
                         "random");
 }
 
+/* Shares the test lock, and takes a permit beside that: what this needs more
+ * than an exclusive lock. */
+static int share_lock(nxl_lock *reader, nxl_lock *worker)
+{
+    int rc = nxl_lock_acquire(reader, 0);
+
+    if (rc != NXL_OK)
+        return rc;
+    rc = nxl_lock_acquire(worker, 0);
+    int released = rc == NXL_OK ? nxl_lock_release(worker) : NXL_OK;
+    int last = nxl_lock_release(reader);
+    return rc != NXL_OK ? rc : released != NXL_OK ? released : last;
+}
+
+/* Reports whether the user may use locks that several hold, which the other
+ * trials have not shown. */
+static void check_several(struct doctor *d, const char *scratch)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *reader = NULL, *worker = NULL;
+    char words[ACL_WORDS];
+
+    options.ttl_ms = lease_ms(d);
+    options.shared = 1;
+    if (!scripts_run(d) ||
+        nxl_lock_new(&reader, d->client, scratch, &options) != NXL_OK)
+        return;
+    options.shared = 0;
+    options.permits = 2;
+    if (nxl_lock_new(&worker, d->client, scratch, &options) == NXL_OK &&
+        share_lock(reader, worker) == NXL_E_DENIED) {
+        const char *why = nxl_lock_errmsg(worker);
+        diagnostic(&d->diagnostics, LEVEL_NOTE, "rights",
+            doctor_remedy(d, DOCTOR_ALL, NXL_E_DENIED,
+                acl_words(words, sizeof(words), ACL_BIT(PERMITS)), true, NULL),
+            "locks that several hold (--permits, -s) are not permitted: %s",
+            why[0] != '\0' ? why : nxl_lock_errmsg(reader));
+    }
+    nxl_lock_free(worker);
+    nxl_lock_free(reader);
+}
+
 /* Tries a lock beside NAME, which needs the same permissions. */
 static void try_lock(struct doctor *d)
 {
@@ -273,6 +315,7 @@ static void try_lock(struct doctor *d)
     } else if (round_trip(d, scratch)) {
         check_fence(d, scratch, counter);
         check_waiting(d, scratch);
+        check_several(d, scratch);
     }
     free(scratch);
     free(counter);

@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/private.h"
+#include "cli/acl_rules.h"
 #include "cli/duration.h"
+#include "cli/event.h"
+#include "cli/report.h"
 
 #define FIRST_ROOM 8
 /* The library shows no more of them. */
@@ -94,10 +98,10 @@ static int read_list(struct holders *holders, const nxl_lock *lock)
 }
 
 int holders_read(
-    struct holders *holders, const nxl_client *client, const nxl_lock *lock)
+    struct holders *holders, struct session *session, const nxl_lock *lock)
 {
     *holders = (struct holders){.first = NXL_HOLDER_INIT,
-        .servers = nxl_client_servers(client),
+        .servers = nxl_client_servers(session->client),
         .least_ms = -1};
     int rc = nxl_lock_holder(lock, &holders->first);
     if (rc != NXL_OK)
@@ -113,25 +117,64 @@ int holders_read(
     return rc;
 }
 
-/* Takes the result of an inspection. */
-static int take_result(
-    struct holders *holders, const struct session *session, int rc)
+/* Is the key, which is no string, a sorted set whose last member is that of a
+ * lock that several may hold? A user who may not run the scripts, or a command
+ * of theirs, learns from the library only that it is no string. */
+static bool is_hidden(struct session *session)
+{
+    nxl_client *client = session_asker(session);
+    struct answer *last = NULL;
+    char *key = NULL;
+
+    if (!client || asprintf(&key, "%s%s", nxl_client_prefix(client),
+                       session->args->name) < 0)
+        return false;
+    const char *words[] = {"ZRANGE", key, "-1", "-1"};
+    int rc = client_ask(client, 0, 4, words, NULL, &last);
+    const char *head = answer_item(last, 0, NULL);
+    bool hidden = rc == NXL_E_DENIED || (head && strncmp(head, "nxl=", 4) == 0);
+    answer_free(last);
+    free(key);
+    return hidden;
+}
+
+int holders_take(struct holders *holders, struct session *session,
+    const nxl_lock *lock, int result)
 {
     *holders = (struct holders){.first = NXL_HOLDER_INIT, .least_ms = -1};
-    return rc == NXL_OK ? holders_read(holders, session->client, session->lock)
-                        : rc;
+    if (result == NXL_OK)
+        return holders_read(holders, session, lock);
+    holders->hidden = result == NXL_E_WRONG_TYPE && is_hidden(session);
+    return holders->hidden ? NXL_E_DENIED : result;
 }
 
 int holders_ask(struct session *session, struct holders *holders)
 {
     int rc = session_finish(session, nxl_lock_inspect_start(session->lock));
 
-    return take_result(holders, session, rc);
+    return holders_take(holders, session, session->lock, rc);
 }
 
 int holders_look(struct session *session, struct holders *holders)
 {
-    return take_result(holders, session, nxl_lock_inspect(session->lock, NULL));
+    return holders_take(
+        holders, session, session->lock, nxl_lock_inspect(session->lock, NULL));
+}
+
+int holders_failed(
+    struct session *session, const struct holders *holders, int result)
+{
+    const char *name = session->args->shown;
+    const char *why = nxl_lock_errmsg(session->lock);
+    char words[ACL_WORDS];
+
+    if (!holders->hidden || session->caught != 0)
+        return session_failed(session, "look at", result);
+    event_report((struct event){.kind = EVENT_FAILED, .why = why},
+        "cannot look at '%s': several may hold it, and the user lacks one of "
+        "the permissions to see that: %s; see docs/acl.md",
+        name, acl_words(words, sizeof(words), ACL_BIT(HOLDERS)));
+    return EXIT_DENIED;
 }
 
 void holders_free(struct holders *holders)

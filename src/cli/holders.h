@@ -21,6 +21,8 @@
 struct holders {
     nxl_holder first; /* the one whose lease ends last */
     bool shared;      /* others may hold it too; if not, list is NULL */
+    bool hidden;      /* NXL_E_DENIED: several may hold it, and the user lacks
+                       * permissions to look at them */
     bool partial;     /* there may be more than those in the list */
     size_t servers;   /* those in the list are of all of them */
     nxl_holder *list; /* that one first */
@@ -33,11 +35,18 @@ struct holders {
 /* Reads what the inspection of the lock that has just ended with NXL_OK has
  * found. NXL_OK; otherwise an error, and *holders is empty. */
 int holders_read(
-    struct holders *holders, const nxl_client *client, const nxl_lock *lock);
+    struct holders *holders, struct session *session, const nxl_lock *lock);
+/* The same for an inspection that has ended with that result, which it may
+ * change, see hidden. */
+int holders_take(struct holders *holders, struct session *session,
+    const nxl_lock *lock, int result);
 /* Inspects the session's lock, and reads. Results of nxl_lock_inspect(). */
 int holders_ask(struct session *session, struct holders *holders);
 /* The same by the blocking API. */
 int holders_look(struct session *session, struct holders *holders);
+/* As session_failed(), for the result of an inspection. */
+int holders_failed(
+    struct session *session, const struct holders *holders, int result);
 void holders_free(struct holders *holders);
 
 /* Holder i of count. */

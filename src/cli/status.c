@@ -212,7 +212,7 @@ int subcommand_status(const struct args *args)
             await_sentinels(&session);
         session_unblock_signals(&session);
         if (rc != NXL_OK && rc != NXL_FREE)
-            code = session_failed(&session, "look at", rc);
+            code = holders_failed(&session, &holders, rc);
         else
             code = report(&session, rc == NXL_OK ? &holders : NULL);
         if (report_output() != EXIT_DONE)

@@ -246,7 +246,7 @@ static int unlock(struct session *session)
     if (rc == NXL_FREE)
         return already_free(session);
     if (rc != NXL_OK)
-        return session_failed(session, "look at", rc);
+        return holders_failed(session, &holders, rc);
     int code = choose(args, &holders);
     if (code == 0)
         line_read(session, &line);

@@ -173,7 +173,7 @@ static bool take_inspection(
         return false;
     }
     if (!held && !result_may_pass(rc)) {
-        *code = session_failed(session, "look at", rc);
+        *code = holders_failed(session, holders, rc);
         return false;
     }
     *code = held ? report_hopeless(session->args, holders) : 0;
@@ -183,7 +183,7 @@ static bool take_inspection(
     if (pause_for(waiter, held ? holders->least_ms : -1))
         return true;
     *code = held ? report_busy(waiter, holders)
-                 : session_failed(session, "look at", rc);
+                 : holders_failed(session, holders, rc);
     return false;
 }
 

@@ -27,9 +27,9 @@ static const char *const remedies[] = {
     [FAULT_NO_PERMISSION] =
         "allow the user this command and key: see docs/acl.md",
     [FAULT_SCRIPT_DENIED] =
-        "the ACL denies a command or key that the script uses; for "
-        "the lock's key, its {NAME}:f and {NAME}:once allow +set "
-        "+getrange +exists +pttl +pexpire +del, and +time for fencing",
+        "the ACL denies a command or key of the script; allow +set +getrange "
+        "+exists +pttl +pexpire +del +time and, if several hold it, +zrange "
+        "+zscore +zadd +zrem +zcount +zremrangebyscore; see docs/acl.md",
     [FAULT_WRONG_TYPE] =
         "look at that key; if the name is in use for other data, choose "
         "another name or a prefix",

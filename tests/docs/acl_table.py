@@ -63,12 +63,14 @@ class Table:
             self.features[number] = Feature(name, self.numbers(base), purpose,
                                             rules)
         connection = re.search(r"#define ACL_CONNECTION \((.*?)\)\n", text)[1]
+        several = re.search(r"#define ACL_SEVERAL \((.*?)\)\n", text)[1]
         part = re.search(r"#define ACL_COMMANDS (.*)", text)[1]
         self.commands = {}
         for row in part.split("COMMAND(")[1:]:
             name, features = row.split(",", 1)
             self.commands[name] = self.ordered(self.numbers(
-                features.replace("ACL_CONNECTION", connection)))
+                features.replace("ACL_CONNECTION", connection).replace(
+                    "ACL_SEVERAL", several)))
 
     @staticmethod
     def numbers(text):

@@ -68,8 +68,15 @@ static inline enum acl_effect use_scan(nxl_client *client, nxl_lock *lock)
     static const char *const records[][8] = {
         {"GETRANGE", "{" NAME "}:once", "0", "1023"}, {NULL}};
 
+    static const char *const members[][8] = {
+        {"ZRANGE", NAME, "-1001", "-1", "WITHSCORES"}, {NULL}};
+
     stranger_sets(NAME, stranger, TTL_MS);
     enum acl_effect effect = asks(client, questions, ACL_NO_LIST);
+    if (effect == ACL_WORKS) {
+        redis_run(&server, "DEL", NAME, NULL);
+        effect = asks(client, members, ACL_NO_MEMBERS);
+    }
     return effect == ACL_WORKS ? asks(client, records, ACL_NO_RECORDS) : effect;
 }
 

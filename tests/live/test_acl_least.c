@@ -213,6 +213,66 @@ static enum acl_effect use_timestamp(nxl_client *plain, nxl_lock *unused)
     return effect;
 }
 
+/* What another client leaves: a lock of readers. */
+static void others_share(void)
+{
+    nxl_client *others = client_at(server.url);
+    nxl_lock *reader =
+        lock_with(others, NAME, .ttl_ms = 10 * TTL_MS, .shared = 1);
+
+    assert_result(nxl_lock_acquire(reader, 0), NXL_OK, reader);
+    redis_run(&server, "RENAME", NAME, "kept", NULL);
+    end(reader, others);
+    redis_run(&server, "RENAME", "kept", NAME, NULL);
+    redis_run(&server, "SCRIPT", "FLUSH", NULL);
+}
+
+/* How many are there; 0: the key is free. */
+static long long members(void)
+{
+    redisReply *reply = redis_command(&server, "ZCARD", NAME, NULL);
+    long long count = reply->integer;
+
+    freeReplyObject(reply);
+    return count;
+}
+
+/* Beside a holder of another kind, who stays, and then alone. Whatever is
+ * refused, nothing of it remains. */
+static enum acl_effect use_permits(nxl_client *client, nxl_lock *unused)
+{
+    nxl_lock *lock = lock_with(client, NAME, .ttl_ms = TTL_MS, .permits = 3);
+    enum acl_effect effect = ACL_WORKS;
+
+    others_share();
+    int rc = nxl_lock_acquire(lock, 0);
+    if (rc == NXL_E_DENIED && members() == 2)
+        effect = ACL_NO_ACQUIRE;
+    else if (rc != NXL_OK || nxl_lock_extend(lock, 2 * TTL_MS) != NXL_OK ||
+             members() != 3 || nxl_lock_release(lock) != NXL_OK ||
+             members() != 2)
+        effect = ODD;
+    redis_run(&server, "DEL", NAME, NULL);
+    if (effect == ACL_WORKS)
+        effect = use_extend(client, lock);
+    nxl_lock_free(lock);
+    return effect;
+}
+
+static enum acl_effect use_holders(nxl_client *client, nxl_lock *lock)
+{
+    nxl_holder holder = NXL_HOLDER_INIT;
+
+    others_share();
+    int rc = nxl_lock_inspect(lock, &holder);
+    if (rc == NXL_E_WRONG_TYPE)
+        return ACL_NO_HOLDERS;
+    if (rc != NXL_OK || holder.weight != 1)
+        return ODD;
+    rc = nxl_lock_adopt(lock, holder.value);
+    return rc == NXL_OK ? ACL_WORKS : rc == NXL_E_DENIED ? ACL_NO_ADOPT : ODD;
+}
+
 static enum acl_effect use_every(nxl_client *client, nxl_lock *unused)
 {
     nxl_lock *lock = new_lock(client, "{" NAME "}:every", TTL_MS);
@@ -408,6 +468,8 @@ static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     [ACL_FENCE] = use_fence,
     [ACL_MIN_HOLD] = use_min_hold,
     [ACL_INSPECT] = use_inspect,
+    [ACL_PERMITS] = use_permits,
+    [ACL_HOLDERS] = use_holders,
     [ACL_REMOVE] = use_remove,
     [ACL_TAKEOVER] = use_takeover,
     [ACL_NO_SCRIPTS] = use_no_scripts,

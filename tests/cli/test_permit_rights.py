@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_permit_rights.py PATH-OF-NXLOCK
+
+Locks that several hold, and permissions, on a real server: a user who lacks a
+single one of those that docs/acl.md lists for them is told which, and nothing
+is left half done; what does not need it works.
+"""
+
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+
+from rig import Server, Tap, clean_environment, nx
+from test_rights import CHANNELS, rules_of
+
+PASSWORD = "sesame-secret"
+# What others hold, then what the user does, and the code if it may.
+SCENES = (
+    ((), "acquire job -n -s", 0),
+    (("-s",), "acquire job -n -s", 0),
+    (("-s",), "acquire job -n --permits 4", 0),
+    (("--permits 4 --weight 4",), "acquire job -n --permits 4", 75),
+    (("-s", "--permits 4"), "renew job {}", 0),
+    (("-s",), "release job {}", 0),
+    (("-s", "-s"), "release job {}", 0),
+    (("-s", "--permits 4"), "status job", 0),
+    (("-s",), "wait job -s -w 20ms", 0),
+    (("-s",), "wait job -w 20ms", 75),
+    (("-s", "-s"), "unlock job --all --yes", 0),
+    (("-s",), "acquire job -n", 75),
+    (("-s",), "list", 0),
+)
+# Without it, nothing fails: the line, messages, cleanup and the like do not
+# matter here, or there is another way.
+NOT_VITAL = {"+zrank", "+zcard", "+subscribe", "+ping", "+publish", "+info",
+             "+pubsub|numsub", "+client|id", "+client|kill", "+script|load",
+             "+psetex", "~{NAME}:f", CHANNELS + "NAME"}
+
+
+class Room(Tap):
+    def __init__(self, program, server):
+        super().__init__()
+        self.program, self.server = program, server
+        self.user = {**os.environ, "NXLOCK_PASSWORD": PASSWORD,
+                     "NXLOCK_URL": server.url.replace("://", "://u@")}
+
+    def state(self):
+        return (sorted(self.server.cli("KEYS", "*").split()),
+                self.server.cli("ZRANGE", "job", "0", "-1"))
+
+    def play(self, rules, others, words):
+        """The code and what was said, and the states before and after."""
+        self.server.cli("FLUSHALL")
+        tokens = [nx(self.program, "acquire", "job", "-n", "--ttl", "90s",
+                     *share.split()).stdout.decode().strip()
+                  for share in others]
+        self.server.cli("SCRIPT", "FLUSH")
+        self.server.cli("ACL", "SETUSER", "u", "reset", "on", ">" + PASSWORD,
+                        *(rule.replace("NAME", "job") for rule in rules))
+        before = self.state()
+        words = words.format(*tokens[:1]).split()
+        done = nx(self.program, *words, env=self.user)
+        return (done.returncode, (done.stdout + done.stderr).decode(), before,
+                self.state())
+
+    def without(self, rules, rule):
+        """Each scene, for a user who lacks the rule (None: none)."""
+        left = [one for one in rules if one != rule]
+        failed = 0
+        for others, words, code in SCENES:
+            what = f"without {rule}: {words}, beside {others or 'nobody'}"
+            got, said, before, after = self.play(left, others, words)
+            failed += got != code
+            if rule is None:
+                self.check(got == code, what, f"{got}: {said}")
+                continue
+            if got == code:
+                continue
+            self.equal(got, 77, f"{what}: it is a permission")
+            named = rule in said or f"'{rule[1:]}'" in said or (
+                rule[0] == "~" and "one of the keys" in said)
+            self.check(named, "and is named", said)
+            if words.startswith("acquire"):
+                self.equal(after, before, "and nothing is left")
+        if rule:
+            self.equal(failed > 0, rule not in NOT_VITAL,
+                       f"{rule}: {failed} fail without it")
+
+
+def main():
+    with Server() as server:
+        clean_environment(server)
+        room = Room(os.path.abspath(sys.argv[1]), server)
+        if not room.may_use_acl(server, "permissions"):
+            return room.done()
+        rules = list(dict.fromkeys(
+            rule for command in ("acquire", "renew", "release", "status",
+                                 "list", "unlock")
+            for rule in rules_of(command) if rule != "~{NAME}:once"))
+        room.check({"+zcount", "+zremrangebyscore"} < set(rules),
+                   "the page has the permissions", rules)
+        for rule in (None, *rules):
+            room.without(rules, rule)
+    return room.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
