@@ -45,6 +45,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #ifdef __cpp_exceptions
 #include <stdexcept>
@@ -502,8 +503,37 @@ class lock_options
         return *this;
     }
 
+    /* Several may hold the lock, each with weight of so many permits:
+     * nxl_lock_options.permits. 1: an exclusive lock, which is the default. */
+    lock_options &permits(std::int64_t count, std::int64_t weight = 1) noexcept
+    {
+        c.permits = count;
+        c.weight = weight;
+        return *this;
+    }
+
+    /* The lock is held together with all others that share it, as of readers:
+     * nxl_lock_options.shared. */
+    lock_options &shared(bool on = true) noexcept
+    {
+        c.shared = on;
+        return *this;
+    }
+
   private:
     std::string label_; /* c.label refers to it, or is the program's own */
+};
+
+/* Who holds a lock: nxl_holder of nxlock.h. */
+struct holder {
+    std::string value; /* the token, or another program's value */
+    std::string label; /* "": it has none */
+    /* Until its lease ends by the server's clock; -1 ms: never. */
+    std::chrono::milliseconds left{0};
+    /* The permits that it takes, and how many may be held in all while it does;
+     * 0: no limit (shared). Both 0: it holds the lock alone. */
+    std::int64_t weight = 0;
+    std::int64_t permits = 0;
 };
 
 /* Owns a nxl_lock: one contender for one name, for any number of acquires. A
@@ -587,6 +617,32 @@ class [[nodiscard]] lock
         nxl_lock_interrupt(handle_);
     }
 
+    /* Asks the servers who holds the lock, which need not be this process:
+     * nxl_lock_inspect(), with its results; ok: it is held. Of several holders
+     * those whose leases end last come first, and no more than 1000 of a server
+     * are returned. Each is there once, however many servers have it. */
+    [[nodiscard]] std::vector<holder> holders(nxl::result &rc)
+    {
+        std::vector<holder> found;
+
+        rc = static_cast<nxl::result>(nxl_lock_inspect(handle_, nullptr));
+        for (std::size_t i = 0; rc == nxl::result::ok && add(found, i); i++) {
+        }
+        return found;
+    }
+
+#ifdef __cpp_exceptions
+    /* The same; empty: it is free. Throws nxl::error if that is unknown. */
+    [[nodiscard]] std::vector<holder> holders()
+    {
+        nxl::result rc;
+        std::vector<holder> found = holders(rc);
+        if (rc != nxl::result::ok && rc != nxl::result::free)
+            throw error(rc, nxl_lock_errmsg(handle_));
+        return found;
+    }
+#endif
+
     /* For the functions of nxlock.h; this object still owns it. */
     [[nodiscard]] nxl_lock *native_handle() const noexcept
     {
@@ -595,6 +651,29 @@ class [[nodiscard]] lock
 
   private:
     nxl_lock *handle_ = nullptr;
+
+    /* Adds the holders that a server has shown. False: there is no such server.
+     */
+    bool add(std::vector<holder> &found, std::size_t server) const
+    {
+        const std::size_t before = found.size();
+        nxl_holder one = NXL_HOLDER_INIT;
+        int rc;
+
+        for (std::size_t i = 0;
+             (rc = nxl_lock_holder_at(handle_, server, i, &one)) == NXL_OK;
+             i++) {
+            const std::string value(one.value, one.value_length);
+            std::size_t k = 0;
+            while (k < before && found[k].value != value)
+                k++;
+            if (k == before)
+                found.push_back({value, one.label ? one.label : "",
+                    std::chrono::milliseconds(one.left_ms), one.weight,
+                    one.permits});
+        }
+        return rc != NXL_E_INVALID;
+    }
 };
 
 /* ------------------------------------------------------------------ guard */

@@ -388,6 +388,56 @@ static void once()
     CHECK(nxl_once_begin(see.lock.native_handle(), nullptr, 0) == NXL_DONE);
 }
 
+/* Locks that several hold, and who holds them. */
+static void several()
+{
+    place here("pool");
+    const auto of_two = nxl::lock_options().ttl(20s).permits(4, 2).label("two");
+    result made = result::pending;
+    nxl::lock two(here.client, "pool", of_two, made);
+    nxl::lock one(
+        here.client, "pool", nxl::lock_options().ttl(10s).permits(3), made);
+    nxl::lock reader(
+        here.client, "pool", nxl::lock_options().ttl(5s).shared(), made);
+    CHECK(made == result::ok);
+    CHECK(two.holders(made).empty() && made == result::free);
+    CHECK(nxl::lock().holders(made).empty() && made == result::invalid);
+
+    nxl::guard first(two, 0s, made), second(one, 0s, made);
+    CHECK(made == result::ok && first.owns_lock() && second.owns_lock());
+    nxl::guard third(reader, 0s, made);
+    CHECK(made == result::busy);
+    nxl::guard alone(here.lock, 0s, made);
+    CHECK(made == result::busy);
+    std::vector<nxl::holder> all = here.lock.holders(made);
+    CHECK(made == result::ok && all.size() == 2);
+    CHECK(all.size() == 2 && all[0].value == first.token() &&
+          all[0].label == "two" && all[0].weight == 2 && all[0].permits == 4 &&
+          all[0].left > 10s && all[0].left <= 20s);
+    CHECK(all.size() == 2 && all[1].value == second.token() &&
+          all[1].label.empty() && all[1].weight == 1 && all[1].permits == 3);
+    RESULT(first.unlock(got), ok, first);
+    RESULT(third.try_lock(got), ok, third);
+    RESULT(second.unlock(got), ok, second);
+    all = here.lock.holders(made);
+    CHECK(all.size() == 1 && all[0].weight == 1 && all[0].permits == 0);
+    RESULT(third.unlock(got), ok, third);
+    RESULT(alone.try_lock(got), ok, alone);
+    all = two.holders(made);
+    CHECK(all.size() == 1 && all[0].value == alone.token() &&
+          all[0].weight == 0 && all[0].permits == 0);
+
+    nxl::lock wrong(
+        here.client, "pool", nxl::lock_options().permits(2).shared(), made);
+    CHECK(made == result::invalid && !wrong);
+    nxl::lock fenced(
+        here.client, "pool", nxl::lock_options().permits(2).fence(), made);
+    CHECK(made == result::invalid && !fenced);
+    nxl::lock heavy(
+        here.client, "pool", nxl::lock_options().permits(2, 3), made);
+    CHECK(made == result::invalid && !heavy);
+}
+
 /* Threads share a client; each has a lock and a guard of its own. */
 static void threads()
 {
@@ -428,6 +478,7 @@ int main(int argc, char **argv)
     unknown();
     forked();
     once();
+    several();
     threads();
     return tap_end();
 }

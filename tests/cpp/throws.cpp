@@ -169,6 +169,18 @@ static void traced()
     CHECK(asked > 0);
 }
 
+/* Who holds a lock. */
+static void held_by()
+{
+    place here("held-by");
+    CHECK(here.lock.holders().empty());
+    nxl::guard guard(here.lock);
+    CHECK(here.lock.holders().size() == 1);
+    nxl::lock empty;
+    CHECK(
+        thrown([&] { static_cast<void>(empty.holders()); }) == result::invalid);
+}
+
 int main(int argc, char **argv)
 {
     if (!tap_begin(argc, argv))
@@ -177,5 +189,6 @@ int main(int argc, char **argv)
     thrown_or_returned();
     not_constructed();
     traced();
+    held_by();
     return tap_end();
 }
