@@ -769,7 +769,8 @@ typedef struct nxl_lock_options {
      * min_hold_ms limits how often it is held: permits times in min_hold_ms.
      * Needs scripts, and Redis 3.2 or later, or Valkey: otherwise an acquire
      * ends with NXL_E_UNSUPPORTED or NXL_E_DENIED. nxl_lock_new() returns
-     * NXL_E_UNSUPPORTED with several servers, and NXL_E_INVALID with fence or
+     * NXL_E_UNSUPPORTED with several servers, whose majorities would grant more
+     * permits than there are, and NXL_E_INVALID with fence or
      * NXL_SCHEME_TIMESTAMP. With nxl_client_options.poll there is no line: who
      * needs many permits, or the lock alone, may starve. HARM: after a failover
      * or a restart that loses holders, more permits may be held, until the
@@ -783,8 +784,12 @@ typedef struct nxl_lock_options {
      * others that share it, but not together with an exclusive lock, as of a
      * writer. The same as permits without a limit; so it also counts as a
      * holder of one permit where others have a limit. Default 0.
-     * NXL_E_INVALID together with permits, and otherwise as with permits; with
-     * fence NXL_E_UNSUPPORTED. */
+     * NXL_E_INVALID together with permits, and otherwise as with permits; but
+     * several servers can be used, where a writer is held by a majority of them
+     * and so is each reader; and on one server fence: all who hold the lock
+     * together have one fencing token (NXL_E_UNSUPPORTED with several). Where
+     * there is no line, readers are held back for a moment once a writer has
+     * lost some attempts to them, so that neither starves. */
     int shared;
 } nxl_lock_options;
 
@@ -950,6 +955,11 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * the greatest it has seen: then a holder that was paused beyond its lease does
  * no harm. 0: none requested, nothing granted yet, or adopted (its first holder
  * has the number). No I/O; any thread may call it.
+ *
+ * Holders of a shared lock (options.shared) that hold it at the same time, or
+ * one after the other without a moment when nobody does, have the same number:
+ * greater than that of the writer before them, less than that of the next one.
+ * So a reader that was paused is refused only after a writer has come.
  *
  * The number comes from a counter key on the server, {name}:f (name:f if name
  * has a hash tag), which must not be deleted: max(last + 1, the server's clock

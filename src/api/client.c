@@ -60,7 +60,11 @@ static bool make_nodes(struct nxl_client *client, struct endpoints *e)
     /* durable=1: whether a record may begin is found out before it does. */
     bool sole = e->count == 1 && !client->guards_restarts && !set->durable;
     client->server_count = e->count;
-    return nodes_make(&client->nodes, e->at, e->count, sole, clock_now());
+    if (!nodes_make(&client->nodes, e->at, e->count, sole, clock_now()))
+        return false;
+    for (struct node *n = nodes_first(&client->nodes); n; n = n->next)
+        n->server.dialect.several = e->count > 1;
+    return true;
 }
 
 /* The only server is where the Sentinels of its URL say. False: no memory. */

@@ -275,15 +275,14 @@ static bool check_share(struct nxl_client *client, const nxl_lock_options *o,
         why = " with several servers: majorities of them would grant more "
               "permits than there are; use one server for this name, with "
               "replicas if it must survive a failure";
-    } else if (client->server_count > 1) {
-        why = " with several servers, which this version does not support; "
-              "use one server for this name";
+    } else if (client->server_count > 1 && o->fence) {
+        why = " with fence and several servers: each server would have another "
+              "number for the same holders; use one server for this name, or "
+              "no fence";
     } else if (o->fence && !o->shared) {
         why = " with fence: several holders are right at once, so no number "
               "can tell which of them is late";
         refused = NXL_E_INVALID;
-    } else if (o->fence) {
-        why = " with fence, which this version does not support";
     }
     set->share = o->shared ? (struct share){1, 0}
                            : (struct share){o->weight ? (uint32_t)o->weight : 1,

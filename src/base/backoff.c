@@ -4,6 +4,8 @@
  * Invariant: a delay is never 0 and never above most_ns, whatever the step. */
 #include "base/backoff.h"
 
+#include <stdbool.h>
+
 void backoff_init(
     struct backoff *b, uint64_t first_ns, uint64_t most_ns, uint64_t seed)
 {
@@ -33,15 +35,22 @@ uint64_t backoff_random(struct backoff *b, uint64_t limit)
     return next_number(b) % limit;
 }
 
+/* Shift most_ns right to compare: first_ns << step might overflow. */
+static bool may_grow(const struct backoff *b)
+{
+    return b->step < 64 && b->first_ns <= b->most_ns >> b->step;
+}
+
+uint64_t backoff_longest(const struct backoff *b)
+{
+    return may_grow(b) ? b->first_ns << b->step : b->most_ns;
+}
+
 uint64_t backoff_next(struct backoff *b)
 {
-    uint64_t span = b->most_ns;
+    uint64_t span = backoff_longest(b);
 
-    /* Shift most_ns right to compare: first_ns << step might overflow. */
-    if (b->step < 64 && b->first_ns <= b->most_ns >> b->step) {
-        span = b->first_ns << b->step;
-        b->step++;
-    }
+    b->step += may_grow(b);
     return backoff_within(b, span);
 }
 

@@ -20,6 +20,8 @@ void backoff_init(
     struct backoff *b, uint64_t first_ns, uint64_t most_ns, uint64_t seed);
 void backoff_reset(struct backoff *b); /* the next delay is a first one again */
 uint64_t backoff_next(struct backoff *b);
+/* The longest delay that backoff_next() could return now. */
+uint64_t backoff_longest(const struct backoff *b);
 
 /* A delay from the upper half of span, 1 ... most_ns. The step stays. */
 uint64_t backoff_within(struct backoff *b, uint64_t span);

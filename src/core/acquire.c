@@ -18,6 +18,19 @@
  * wait of this length at most. */
 #define SHORT_DELAY (10 * NS_PER_MS)
 
+/* The first rounds do not ask whether several hold the lock: that takes a
+ * script instead of PTTL. It is asked after ROUNDS_UNASKED rounds that were
+ * lost to a holder. After ROUNDS_LOST rounds that several holders have won,
+ * nobody joins them until the next round and the one after that, but no longer
+ * than HOLD_BACK_MAX ms. So it is the fourth such round in general. In a model
+ * of 8 readers and 1 or 2 writers no writer is ever granted the lock without
+ * that; from the first round on the readers wait for 2.9 s (p99), from the
+ * fourth for 0.2 s. */
+#define ROUNDS_UNASKED 2
+#define ROUNDS_LOST 1
+#define HOLD_BACK_LEAST 60
+#define HOLD_BACK_MAX 1000
+
 /* In its first round a call respects up to this much of a server's reconnect
  * delay, so that calls in quick succession do not reconnect each time. A
  * majority that answers at once does not need that server. */
@@ -73,6 +86,19 @@ static void plan_connecting(struct acquire *a)
         later(latest_retry(a), deadline_after(a->round_started, grace));
 }
 
+/* For how long this round asks that nobody joins several holders. */
+static uint32_t hold_back_ms(const struct acquire *a)
+{
+    if (a->lost_to_several < ROUNDS_LOST)
+        return 0;
+    uint64_t delay = a->terms.servers == 1
+                         ? backoff_longest(&a->backoff)
+                         : contention_longest(&a->backoff, a->contended + 1U,
+                               a->longest_round);
+    uint64_t ms = earlier(delay / NS_PER_MS, HOLD_BACK_MAX) * 2;
+    return (uint32_t)earlier(later(ms, HOLD_BACK_LEAST), HOLD_BACK_MAX);
+}
+
 static void begin_round(struct acquire *a)
 {
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
@@ -97,6 +123,11 @@ static void begin_round(struct acquire *a)
         a->doubt || a->undone || (a->terms.servers > 1 && a->rounds > 1);
     a->want_left = a->rounds > 1 || (a->terms.wait_until > a->round_started &&
                                         a->backoff.first_ns > SHORT_DELAY);
+    if (a->lost_to_holders >= ROUNDS_UNASKED) {
+        a->asks_kind = true;
+        a->several_hold = false;
+        a->hold_back_ms = hold_back_ms(a);
+    }
     plan_connecting(a);
 }
 
@@ -203,6 +234,10 @@ static void note_holder(struct acquire *a)
     /* However short the key lasts: this round asked just now. */
     uint64_t least = deadline_after(a->round_started, a->terms.timeout_ns);
     a->was_busy = !a->expired && able >= t.quorum;
+    if (a->was_busy && a->lost_to_holders < ROUNDS_UNASKED)
+        a->lost_to_holders++;
+    if (a->was_busy && a->several_hold && a->lost_to_several < ROUNDS_LOST)
+        a->lost_to_several++;
     if (a->was_busy && t.no > a->owed)
         a->busy_until = later(a->round_busy_until, earlier(a->now, least));
     else if (!cut_off || able + a->unanswered < t.quorum)
@@ -298,6 +333,7 @@ static void record_busy(
     a->round_busy_until = earlier(a->round_busy_until,
         busy_until(outcome->sent_at, left_ms, a->terms.timeout_ns));
     a->token_spoilt = a->token_spoilt || outcome->unsure;
+    a->several_hold = a->several_hold || outcome->several;
     a->owed = (unsigned char)(a->owed + outcome->owed);
     /* Several holders (a split vote): retry when the first lease ends. */
     if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))

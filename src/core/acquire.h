@@ -46,10 +46,12 @@ struct acquire {
     bool doubted : 1;   /* an earlier token of this call may be at a server */
     bool want_left : 1; /* from the second round on; and in the first, if a
                          * long delay would follow */
+    bool asks_kind : 1; /* after some rounds that were lost to a holder */
     /* Could this call wait in line for the lock (line.h)? Yes while it waits
      * for another round, if the last one was lost to a holder; but see
      * acquire_poll(). The driver clears it once it has decided that. */
     bool may_line_up : 1;
+    uint32_t hold_back_ms; /* see lost_to_several */
 
     /* private */
     bool token_spoilt : 1; /* a server that said "busy" has written it, or it
@@ -58,6 +60,7 @@ struct acquire {
     bool expired : 1;      /* the quorum came after the deadline; or the token
                             * is gone (see acquire_again) */
     bool was_busy : 1;     /* this round was lost to another holder */
+    bool several_hold : 1; /* this round: a server has said so */
     bool doubt : 1; /* the token of an earlier round may still be at a quorum */
     bool undone : 1;     /* a server's grant has not counted, now or before */
     bool line_fails : 1; /* the line could not be used */
@@ -68,6 +71,11 @@ struct acquire {
                               * earlier token of this call: outcome.owed */
     unsigned char permanent; /* servers with a fault that is not transient */
     uint16_t contended;      /* rounds lost to other clients, several servers */
+    /* Rounds lost to a holder, and those of them that were lost to several who
+     * share the lock, of those that asked for that. Both are counted up to what
+     * matters. One after the other, several holders could keep an exclusive
+     * lock away for ever, so then nobody may join them for a while. */
+    unsigned char lost_to_holders, lost_to_several;
     unsigned char unanswered; /* servers without an answer at the end of the
                                * round */
     /* The requests of this round: when to connect to a server that was down,

@@ -19,7 +19,8 @@
  * free again. */
 #define UNSEEN_RIVALS 5
 
-uint64_t contention_delay(struct backoff *b, unsigned lost, uint64_t round_ns)
+uint64_t contention_longest(
+    const struct backoff *b, unsigned lost, uint64_t round_ns)
 {
     uint64_t span = b->first_ns;
 
@@ -31,5 +32,10 @@ uint64_t contention_delay(struct backoff *b, unsigned lost, uint64_t round_ns)
         /* Compare before the product: it might overflow. */
         span = step > most_step ? b->most_ns : later(span, step * rivals);
     }
-    return backoff_within(b, span);
+    return span;
+}
+
+uint64_t contention_delay(struct backoff *b, unsigned lost, uint64_t round_ns)
+{
+    return backoff_within(b, contention_longest(b, lost, round_ns));
 }

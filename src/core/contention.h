@@ -24,5 +24,8 @@
 /* The delay after this call has lost its lost-th round, >= 1, to other clients.
  * round_ns: how long that round took; 0: unknown. */
 uint64_t contention_delay(struct backoff *b, unsigned lost, uint64_t round_ns);
+/* The longest that this delay could be. */
+uint64_t contention_longest(
+    const struct backoff *b, unsigned lost, uint64_t round_ns);
 
 #endif

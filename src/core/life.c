@@ -237,6 +237,10 @@ static void set_call_verb(const struct life *l, struct verb *verb)
     } else if (verb_traits[verb->kind].may_grant) {
         verb->doubted = a->doubted;
         verb->want_left = verb_traits[verb->kind].tells_left && a->want_left;
+        if (a->asks_kind) {
+            verb->asks_kind = verb->want_left;
+            verb->hold_back_ms = a->hold_back_ms;
+        }
         verb->may_wait = a->terms.wait_until > a->round_started;
         verb->connect_by = a->connect_by;
     } else if (verb_traits[verb->kind].hands_over) {

@@ -50,6 +50,9 @@ struct verb {
     uint32_t ttl_ms; /* TELL: the key stays for so long; 0: it is deleted */
     bool want_left;  /* ACQUIRE: when busy, say how long the holder has left */
     bool may_wait;   /* ACQUIRE: if the lock is busy, its caller waits for it */
+    /* ACQUIRE with want_left, of an exclusive lock: say whether several hold it
+     * (outcome.several) */
+    bool asks_kind;
     /* BEGIN, EXTEND of an acquire: the key may hold the token, by a wait in
      * line */
     bool held;
@@ -72,9 +75,14 @@ struct verb {
     struct slice client; /* which is told, by its UUID; "-": it is not told */
     /* So long it counts as alive after each STAY, in ticks; 0: other verbs */
     uint32_t window;
-    /* RELEASE, TELL: for so long nobody in line is granted the lock; 0: it is
-     * handed over at once */
-    uint32_t gap_ms;
+    union {
+        /* RELEASE, TELL: for so long nobody in line is granted the lock; 0: it
+         * is handed over at once */
+        uint32_t gap_ms;
+        /* ACQUIRE with asks_kind: if several hold the lock, nobody joins them
+         * for so long */
+        uint32_t hold_back_ms;
+    };
     /* RELEASE, CAP_TTL: from this time on another process may own the token, so
      * the verb is no longer sent; 0: no limit. TELL: leaves the key alone then.
      */
@@ -179,6 +187,7 @@ struct outcome {
     /* BUSY, with verb.doubted: what removes the earlier token is not done, or
      * was given up, so it may be this token that keeps the lock busy. */
     bool owed;
+    bool several;     /* BUSY, with verb.asks_kind: several hold the lock */
     bool no_listener; /* BUSY in line, with verb.test_listener: the channel has
                          no listener */
     /* The number of the server's connection over which it was answered; 0: it

@@ -270,6 +270,19 @@ bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
     return command_append(out, a.count, a.arg);
 }
 
+bool command_shared_fence(
+    struct buf *out, const struct verb *verb, bool with_text, uint64_t keep_ms)
+{
+    struct args a = {0};
+    struct decimal keep;
+    args_push_script(&a, &scripts[SCRIPT_SHARED_FENCE], with_text, "2");
+    args_push(&a, verb->key);
+    args_push(&a, verb->counter);
+    args_push(&a, verb->token);
+    args_push(&a, decimal_of(&keep, keep_ms));
+    return command_append(out, a.count, a.arg);
+}
+
 bool command_release(struct buf *out, const struct command_form *form,
     const struct verb *verb, const char *hand_over, bool with_text)
 {
@@ -355,6 +368,22 @@ bool command_take(struct buf *out, const struct verb *verb, bool with_text)
         ok = command_append(out, a.count, a.arg);
     }
     line_keys_free(&keys);
+    return ok;
+}
+
+bool command_hold_back(struct buf *out, const struct verb *verb, bool with_text)
+{
+    struct args a = {0};
+    struct decimal ms;
+    struct slice mark = {NULL, 0};
+    if (!companion_make(verb->key, COMPANION_MARK, &mark))
+        return false;
+    args_push_script(&a, &scripts[SCRIPT_HOLD_BACK], with_text, "2");
+    args_push(&a, verb->key);
+    args_push(&a, mark);
+    args_push(&a, decimal_of(&ms, verb->hold_back_ms));
+    bool ok = command_append(out, a.count, a.arg);
+    free((char *)mark.data);
     return ok;
 }
 

@@ -67,8 +67,11 @@ bool command_release(struct buf *out, const struct command_form *form,
     const struct verb *verb, const char *hand_over, bool with_text);
 bool command_wait(struct buf *out, const struct verb *verb, bool with_text);
 
-/* ACQUIRE of a token that shares its lock. */
+/* ACQUIRE of a token that shares its lock; and what one of an exclusive lock
+ * asks with verb.asks_kind. */
 bool command_take(struct buf *out, const struct verb *verb, bool with_text);
+bool command_hold_back(
+    struct buf *out, const struct verb *verb, bool with_text);
 
 /* INSPECT of a key whose holders are to be listed. */
 bool command_list(struct buf *out, const struct verb *verb, bool with_text);
@@ -79,6 +82,9 @@ bool command_list(struct buf *out, const struct verb *verb, bool with_text);
  * free. */
 bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
     uint64_t keep_ms, struct slice old);
+/* RAISE of a token that shares its lock: the fencing token of all holders. */
+bool command_shared_fence(
+    struct buf *out, const struct verb *verb, bool with_text, uint64_t keep_ms);
 
 /* command_once.c: BEGIN and LOOK; TELL and UNBEGIN; FORGET. hand_over: as in
  * command_release(). keeps_key: by now the key may be another process's. */

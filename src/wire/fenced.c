@@ -3,7 +3,8 @@
  * Acquires with a fencing token: one script increments the name's counter and
  * sets the key, so the numbers are in the order of the grants. With several
  * servers, a second script raises the counter to the number of the grant; it
- * also draws the number of a lock that was handed over.
+ * also draws the number of a lock that was handed over. A third one draws that
+ * of a lock that several hold.
  * Invariant: there is no other strategy. Without scripts an acquire that asks
  * for a fencing token fails.
  *
@@ -39,23 +40,33 @@ static bool fenced_asks_left(const struct exchange *x)
            !fenced_replaces(x);
 }
 
+static bool fenced_append(
+    const struct exchange *x, struct slice old, struct buf *out)
+{
+    bool with_text = x->step == BY_TEXT;
+    uint64_t keep_ms = fenced_counter_ttl_ms(x);
+
+    /* Several holders have one number, which is drawn after the grant. */
+    if (x->shared)
+        return command_shared_fence(out, x->verb, with_text, keep_ms);
+    return command_fence(out, x->verb, with_text, keep_ms, old);
+}
+
 unsigned fenced_encode(struct exchange *x, struct buf *out)
 {
-    const struct verb *verb = x->verb;
     struct slice old =
         fenced_replaces(x) ? strategy_value(x) : (struct slice){NULL, 0};
     size_t before = buf_len(out);
 
     x->next_step = BY_HASH;
-    if (command_fence(
-            out, verb, x->step == BY_TEXT, fenced_counter_ttl_ms(x), old) &&
-        (!fenced_asks_left(x) || command_on_key(out, "PTTL", verb->key)))
+    if (fenced_append(x, old, out) &&
+        (!fenced_asks_left(x) || strategy_append_left(x, out)))
         return 1U + fenced_asks_left(x);
     buf_cut(out, before, buf_len(out) - before);
     return 0;
 }
 
-/* The script's reply; a reply to PTTL may follow. */
+/* The script's reply; another about the holder may follow. */
 static void fenced_decide(struct exchange *x, const struct reply *reply)
 {
     bool raise = x->verb->kind == VERB_RAISE;
@@ -87,8 +98,8 @@ enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply)
         x->next_step = BY_TEXT; /* send it again with its text */
     else if (!left)
         fenced_decide(x, reply);
-    else if (reply->kind == REPLY_INTEGER && x->outcome.kind == OUTCOME_BUSY)
-        x->outcome.left_ms = strategy_left_ms(reply->integer);
+    else if (x->outcome.kind == OUTCOME_BUSY)
+        strategy_left_replied(x, reply);
     if (x->due > 0)
         return EXCHANGE_WAIT;
     if (x->step == BY_HASH && x->next_step == BY_TEXT) {

@@ -5,6 +5,8 @@
  */
 #include "wire/strategy.h"
 
+#include "wire/classify.h"
+
 /* Removes a command whose companion could not be appended. */
 static unsigned native_undo_append(struct buf *out, size_t before)
 {
@@ -22,15 +24,50 @@ unsigned native_set(struct exchange *x, struct buf *out)
         return 0;
     if (!verb->want_left)
         return 1;
-    return command_on_key(out, "PTTL", verb->key)
-               ? 2
-               : native_undo_append(out, before);
+    return strategy_append_left(x, out) ? 2 : native_undo_append(out, before);
 }
 
-/* The reply to PTTL after SET adds to the outcome but never decides it. */
-static enum exchange_next native_left_replied(
+/* By the script, or by PTTL alone. */
+bool strategy_append_left(struct exchange *x, struct buf *out)
+{
+    x->asks_kind =
+        x->verb->asks_kind && x->dialect->hold_back != HOLD_BACK_REFUSED;
+    if (!x->asks_kind)
+        return command_on_key(out, "PTTL", x->verb->key);
+    return command_hold_back(
+        out, x->verb, x->dialect->hold_back != HOLD_BACK_LOADED);
+}
+
+/* The reply of the script: {PTTL, whether several hold the lock}. */
+static enum exchange_next kind_replied(
     struct exchange *x, const struct reply *reply)
 {
+    const struct reply *item = reply->items;
+
+    if (reply->kind == REPLY_ERROR) {
+        x->dialect->hold_back = error_is_noscript(reply->bytes)
+                                    ? HOLD_BACK_UNKNOWN
+                                    : HOLD_BACK_REFUSED;
+    } else if (reply->kind == REPLY_ARRAY && reply->count == 2 &&
+               item[0].kind == REPLY_INTEGER && item[0].integer >= -2 &&
+               item[1].kind == REPLY_INTEGER) {
+        x->dialect->hold_back = HOLD_BACK_LOADED;
+        if (x->outcome.kind == OUTCOME_BUSY) {
+            x->outcome.left_ms = strategy_left_ms(item[0].integer);
+            x->outcome.several = item[1].integer == 1;
+        }
+    } else {
+        return strategy_broken(x, "expected 2 numbers from the hold_back "
+                                  "script");
+    }
+    return EXCHANGE_DONE;
+}
+
+enum exchange_next strategy_left_replied(
+    struct exchange *x, const struct reply *reply)
+{
+    if (x->asks_kind)
+        return kind_replied(x, reply);
     if (reply->kind == REPLY_INTEGER && reply->integer >= -2) {
         if (x->outcome.kind == OUTCOME_BUSY)
             x->outcome.left_ms = strategy_left_ms(reply->integer);
@@ -44,7 +81,7 @@ enum exchange_next native_acquired(
     struct exchange *x, const struct reply *reply)
 {
     if (x->due == 0 && x->verb->want_left)
-        return native_left_replied(x, reply);
+        return strategy_left_replied(x, reply);
     if (reply->kind == REPLY_STATUS &&
         slice_equal(reply->bytes, slice_of("OK")))
         strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);

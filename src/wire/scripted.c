@@ -59,7 +59,7 @@ unsigned scripted_encode(struct exchange *x, struct buf *out)
     size_t before = buf_len(out);
 
     bool ok = scripted_append(x, out);
-    if (ok && asks_left && !command_on_key(out, "PTTL", verb->key)) {
+    if (ok && asks_left && !strategy_append_left(x, out)) {
         buf_cut(out, before, buf_len(out) - before);
         ok = false;
     }

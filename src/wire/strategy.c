@@ -15,6 +15,7 @@ void dialect_begin(struct dialect *dialect)
     *dialect = (struct dialect){.ttl_in_values = dialect->ttl_in_values,
         .interop = dialect->interop,
         .no_line = dialect->no_line,
+        .several = dialect->several,
         .max_ttl_ms = dialect->max_ttl_ms,
         .scripts_unverified = dialect->scripts_unverified,
         .connection = dialect->connection + 1};

@@ -27,6 +27,7 @@ struct dialect {
     bool ttl_in_values;  /* scheme=timestamp: only with ttl_is_in_value */
     bool interop;        /* take over what other programs left that way */
     bool no_line;        /* a release hands over to nobody */
+    bool several;        /* the client has several servers */
     uint32_t max_ttl_ms; /* the longest TTL of any client's locks */
 
     unsigned char preferred[VERB_KINDS]; /* the strategy that worked last */
@@ -41,7 +42,14 @@ struct dialect {
     /* Scripts were refused: check before the next acquire whether a lock could
      * be released at all. Remembered until the next handshake. */
     bool scripts_unverified;
-    bool no_watch; /* that check found WATCH refused */
+    bool no_watch;    /* that check found WATCH refused */
+    bool take_loaded; /* the server has the script of shared_take */
+    /* What is known of the script that strategy_append_left() sends. */
+    enum {
+        HOLD_BACK_UNKNOWN,
+        HOLD_BACK_LOADED,
+        HOLD_BACK_REFUSED
+    } hold_back : 8;
     /* Why the last JOIN or STAY was refused; FAULT_NONE: it was not. No token
      * joins before line_again: the refusal was of the command. It is 0 after a
      * refusal that may be about one name. */
@@ -93,6 +101,7 @@ struct exchange {
     unsigned char due;         /* replies still due to what was encoded */
     unsigned char reads; /* STEP_WATCH: replies between WATCH's and MULTI's */
     bool always_text;    /* always send scripts with their text, as EVAL */
+    bool asks_kind;      /* strategy_append_left(): by which command */
     bool shared;         /* its token shares the lock; since it was encoded */
     enum exchange_phase phase : 8;
     /* Known from the acquire or an inspection, and used by all later verbs for
@@ -222,7 +231,13 @@ bool scripted_wants_text(struct exchange *x, const struct reply *reply);
 /* shared.c: ACQUIRE and INSPECT of a token that shares its lock */
 extern const struct strategy shared_take, shared_inspect;
 
-/* native.c: SET NX PX, and reading */
+/* native.c: SET NX PX, and reading. Behind the command of an acquire, with
+ * verb.want_left, a second one asks about the holder. */
+bool strategy_append_left(struct exchange *x, struct buf *out);
+/* Its reply adds to the outcome and never decides it, unless it cannot be its
+ * reply. */
+enum exchange_next strategy_left_replied(
+    struct exchange *x, const struct reply *reply);
 unsigned native_set(struct exchange *x, struct buf *out);
 enum exchange_next native_acquired(
     struct exchange *x, const struct reply *reply);

@@ -9,12 +9,16 @@
  *
  *     take, try           an acquire whose caller waits if it is busy, or not
  *     set                 an acquire of an exclusive lock
+ *     hold_back           the same, which holds others back for 700 ms if
+ *                         several hold the lock; then it is busy with several
  *     join, stay, leave   in line
  *     release, extend, keep, see    keep: CAP_TTL, see: INSPECT of that token
  *
  * A number behind the token is the TTL; LEASE_MS without. yes: granted, or it
  * holds the lock; no: not; wrong: the key is no lock. Others:
  *
+ *     fence a+1/0 RESULT   RAISE, which draws the fencing token: more, that is
+ *              greater than all before; same, as the last one; no, wrong
  *     told a   the next message says that a has the lock; told ?a, !a
  *     quiet    there was no message
  *     hold N   so many hold it       line N    so many wait
@@ -78,7 +82,9 @@ static inline void permit_add_holder(
     struct share share = token_share(slice_of(token));
     char own[64];
     snprintf(own, sizeof(own), "nxl=%u/%u", share.weight, share.permits);
-    if (strcmp(head, own) != 0 && strcmp(head, "nxl=*") != 0)
+    size_t kind = strcspn(head, "#");
+    if ((kind != strlen(own) || strncmp(head, own, kind) != 0) &&
+        (kind != strlen("nxl=*") || strncmp(head, "nxl=*", kind) != 0))
         permit_is_wrong("the head is %s, but %s is a holder", head, token);
     s->holders++;
     s->used += share.weight ? share.weight : 1;
@@ -169,6 +175,7 @@ static inline struct outcome permit_verb(
         {"take", VERB_ACQUIRE, false, true},
         {"try", VERB_ACQUIRE, false, false},
         {"set", VERB_ACQUIRE, false, true},
+        {"hold_back", VERB_ACQUIRE, false, true},
         {"join", VERB_JOIN, true, false},
         {"stay", VERB_STAY, true, false},
         {"leave", VERB_RELEASE, true, false},
@@ -177,6 +184,7 @@ static inline struct outcome permit_verb(
         {"keep", VERB_CAP_TTL, false, false},
         {"see", VERB_INSPECT, false, false},
     };
+    bool holds_back = strcmp(word, "hold_back") == 0;
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
         if (strcmp(verbs[i].word, word) != 0)
             continue;
@@ -186,11 +194,34 @@ static inline struct outcome permit_verb(
             .client = slice_of(verbs[i].in_line ? CLIENT : ""),
             .window = WINDOW,
             .may_wait = verbs[i].may_wait,
+            .want_left = holds_back,
+            .asks_kind = holds_back,
             .ttl_ms = ttl_ms};
+        if (holds_back)
+            verb.hold_back_ms = 700;
         return line_send(&peer, &verb);
     }
     fail_msg("no verb: %s", word);
     return (struct outcome){0};
+}
+
+static inline const char *permit_fence(const char *name)
+{
+    static uint64_t last;
+    struct verb verb = {.kind = VERB_RAISE,
+        .key = slice_of("k"),
+        .counter = slice_of("{k}:f"),
+        .token = slice_of(permit_token(name))};
+    struct outcome o = line_send(&peer, &verb);
+    if (o.kind != OUTCOME_MINE)
+        return o.kind == OUTCOME_NOT_MINE                     ? "no"
+               : o.fault == FAULT_WRONG_TYPE && o.unsure == 0 ? "wrong"
+                                                              : "fault";
+    const char *result = o.fence > last    ? "more"
+                         : o.fence == last ? "same"
+                                           : "less";
+    last = o.fence;
+    return result;
 }
 
 static inline const char *permit_result(const struct outcome *o)
@@ -200,6 +231,7 @@ static inline const char *permit_result(const struct outcome *o)
     case OUTCOME_MINE:
         return "yes";
     case OUTCOME_BUSY:
+        return o->several ? "several" : "no";
     case OUTCOME_NOT_MINE:
         return "no";
     case OUTCOME_FAULT:
@@ -293,8 +325,12 @@ static inline bool permit_step(char *step, char *got, size_t size)
         if (sscanf(step, "%*s %*s %u %15s", &ttl, result) != 2 &&
             sscanf(step, "%*s %*s %15s", result) != 1)
             fail_msg("no result: %s", step);
-        struct outcome o = permit_verb(word, name, ttl);
-        snprintf(got, size, "%s", permit_result(&o));
+        if (strcmp(word, "fence") == 0) {
+            snprintf(got, size, "%s", permit_fence(name));
+        } else {
+            struct outcome o = permit_verb(word, name, ttl);
+            snprintf(got, size, "%s", permit_result(&o));
+        }
         return strcmp(got, result) == 0;
     }
     return true;

@@ -133,6 +133,70 @@ static const struct permit_row {
         "take a+1/2 300 yes; cmd PERSIST k; extend a+1/2 300 yes; pttl 300;"
         "cmd PERSIST k; sleep 350; extend a+1/2 no; take b+1/2 yes; hold 1;"
         "pttl 20000"},
+    {"readers have one number, writers between them others",
+        "set x yes; fence x more; release x yes; take a+1/0 yes;"
+        "fence a+1/0 more; take b+1/0 yes; fence b+1/0 same; fence a+1/0 same;"
+        "release a+1/0 yes; take c+1/0 yes; fence c+1/0 same;"
+        "release b+1/0 yes; release c+1/0 yes; set x yes; fence x more;"
+        "release x yes; take a+1/0 yes; fence a+1/0 more; hold 1;"
+        "release a+1/0 yes; take a+1/0 yes; fence a+1/0 more"},
+    {"readers handed over in a batch have one number",
+        "set x yes; fence x more; join a+1/0 no; join b+1/0 no; release x yes;"
+        "told a+1/0; told b+1/0; fence b+1/0 more; fence a+1/0 same"},
+    {"a number is kept with a second kind of holders, and with a third",
+        "take a+1/0 yes; fence a+1/0 more; take b+1/4 yes; fence a+1/0 same;"
+        "take c+2/5 yes; fence a+1/0 same; release b+1/4 yes;"
+        "release c+2/5 yes; take d+1/0 yes; fence d+1/0 same; hold 2"},
+    {"a number that is drawn beside a second kind of holders",
+        "take a+1/0 yes; take b+1/4 yes; fence a+1/0 more; fence a+1/0 same;"
+        "take c+1/4 yes; take d+1/0 yes; fence d+1/0 same; hold 4"},
+    {"no number after the lease",
+        "take a+1/0 300 yes; fence a+1/0 more; sleep 350; fence a+1/0 no;"
+        "take b+1/0 yes; fence a+1/0 no; fence b+1/0 more; release b+1/0 yes;"
+        "set x yes; fence b+1/0 no; fence x more"},
+    {"no number after the lease, though the set goes on",
+        "take a+1/0 300 yes; take b+1/0 yes; fence a+1/0 more; sleep 350;"
+        "fence a+1/0 no; fence b+1/0 same; hold 1"},
+    {"another type after the lease: no number, and no error",
+        "take a+1/0 yes; set x no; cmd DEL k; cmd RPUSH k a; fence a+1/0 no;"
+        "fence x no; cmd DEL k; cmd ZADD k 1 you; fence a+1/0 no; fence x no"},
+    {"sharers after the lease of a writer: no number, and no error",
+        "set x 300 yes; sleep 350; take a+1/0 yes; fence x no; fence a+1/0 "
+        "more"},
+    {"a counter that is none",
+        "take a+1/0 yes; cmd RPUSH {k}:f a; fence a+1/0 wrong; hold 1;"
+        "cmd DEL {k}:f; fence a+1/0 more; cmd SET {k}:f x; fence a+1/0 wrong;"
+        "cmd DEL {k}:f; fence a+1/0 same; hold 1; release a+1/0 yes;"
+        "set x yes; fence x more"},
+    {"a writer that polls holds readers back (21)",
+        "take a+1/0 yes; take b+1/0 yes; hold_back x several; take c+1/0 no;"
+        "try c+1/0 no; take a+1/0 yes; extend b+1/0 yes; release a+1/0 yes;"
+        "take c+1/0 no; release b+1/0 yes; take c+1/0 no; set x yes;"
+        "release x yes; take c+1/0 yes; take d+1/0 yes; hold 2"},
+    {"not for longer than it asked for",
+        "take a+1/0 yes; hold_back x several; take b+1/0 no; sleep 750;"
+        "take b+1/0 yes; hold 2"},
+    {"not in line, where there is one",
+        "take a+1/0 yes; hold_back x several; take b+1/0 no; join b+1/0 yes;"
+        "hold 2; line 0"},
+    {"again, and then by another one",
+        "take a+1/0 yes; hold_back x several; sleep 400; hold_back y several;"
+        "sleep 400; take b+1/0 no; release a+1/0 yes; hold_back x yes;"
+        "hold_back y no; release x yes; take b+1/0 yes"},
+    {"an exclusive holder, or none, is not held back",
+        "set x yes; hold_back y no; release x yes; take a+1/0 yes;"
+        "release a+1/0 yes; hold_back y yes; release y yes; empty"},
+    {"where there is a line it stays as it is",
+        "take a+1/0 yes; join w no; hold_back x several; release a+1/0 yes;"
+        "told w; release w yes; take b+1/0 yes"},
+    {"a line that comes later is served",
+        "take a+1/0 yes; hold_back x several; join w no; join b+1/0 no;"
+        "release a+1/0 yes; told w; release w yes; told b+1/0; hold 1;"
+        "take c+1/0 yes"},
+    {"a mark of a later version",
+        "take a+1/0 yes; cmd SET {k}:nxl-w later; hold_back x several;"
+        "take b+1/0 yes; cmd SET {k}:nxl-w +99999999999999; take c+1/0 yes;"
+        "hold 3"},
     {"a gap is left free, to try as well (17)",
         "cmd SET {k}:nxl-g 1 PX 8200; take a+1/2 no; try a+1/2 no;"
         "join a+1/2 no; hold 0; sleep 850; stay a+1/2 yes"},

@@ -326,7 +326,10 @@ static void refused_before_anything_is_sent(void **state)
     } rows[] = {
         {",redis://127.0.0.1:1,redis://127.0.0.1:2",
             {.size = sizeof(nxl_lock_options), .permits = 2}, NXL_E_UNSUPPORTED,
-            "several servers"},
+            "majorities of them would grant more permits"},
+        {",redis://127.0.0.1:1,redis://127.0.0.1:2",
+            {.size = sizeof(nxl_lock_options), .shared = 1, .fence = 1},
+            NXL_E_UNSUPPORTED, "with fence and several servers"},
         {"?scheme=timestamp", {.size = sizeof(nxl_lock_options), .permits = 2},
             NXL_E_INVALID, "scheme=timestamp"},
         {"?scheme=timestamp", {.size = sizeof(nxl_lock_options), .shared = 1},

@@ -9,7 +9,8 @@
  *     adopt, break  here
  *     free          here
  *     min_hold      here; permit_scripts
- *     once, fence   refused: the_refusals
+ *     fence         here; permit_scripts. With permits refused
+ *     once          refused: the_refusals
  *     several servers, scheme=timestamp   refused: the_refusals
  *     poll          here; permit_crossings
  *     max_ttl, break, passwords, thread, loop   permit_crossings
@@ -323,6 +324,47 @@ static void many_are_listed(void **state)
     nxl_client_free(client);
 }
 
+/* All readers between two writers have one fencing token, also those who were
+ * granted the lock in line. */
+static void fenced(void **state)
+{
+    static struct waiter waiters[2];
+    nxl_client *client = new_client("");
+    nxl_lock *writer = lock_with(client, "job", .fence = 1);
+    nxl_lock *reader[] = {lock_with(client, "job", READER, .fence = 1),
+        lock_with(client, "job", READER, .fence = 1)};
+    nxl_lock *plain = lock_with(client, "job", READER);
+    uint64_t last = 0;
+    for (unsigned turn = 0; turn < 3; turn++) {
+        assert_result(nxl_lock_acquire(writer, 0), NXL_OK, writer);
+        assert_true(nxl_lock_fence(writer) > last);
+        last = nxl_lock_fence(writer);
+        for (unsigned i = 0; i < 2; i++) {
+            waiter_start(&waiters[i], reader[i], 20000);
+            await(redis_run(&server, "ZCARD", "{job}:nxl-l", NULL) == i + 1);
+        }
+        assert_result(nxl_lock_release(writer), NXL_OK, writer);
+        assert_int_equal(waiter_join(&waiters[0]), NXL_OK);
+        assert_int_equal(waiter_join(&waiters[1]), NXL_OK);
+        assert_int_equal(nxl_lock_fence(reader[0]), nxl_lock_fence(reader[1]));
+        assert_true(nxl_lock_fence(reader[0]) > last);
+        last = nxl_lock_fence(reader[0]);
+
+        assert_result(nxl_lock_release(reader[0]), NXL_OK, reader[0]);
+        assert_result(nxl_lock_acquire(plain, 0), NXL_OK, plain);
+        assert_int_equal(nxl_lock_fence(plain), 0);
+        assert_result(nxl_lock_acquire(reader[0], 0), NXL_OK, reader[0]);
+        assert_int_equal(nxl_lock_fence(reader[0]), last);
+        assert_result(nxl_lock_release(plain), NXL_OK, plain);
+        assert_result(nxl_lock_release(reader[0]), NXL_OK, reader[0]);
+        assert_result(nxl_lock_release(reader[1]), NXL_OK, reader[1]);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        nxl_lock_free(reader[i]);
+    nxl_lock_free(plain);
+    end(writer, client);
+}
+
 static void kept_for_the_minimum(void **state)
 {
     nxl_client *client = new_client("");
@@ -389,15 +431,19 @@ static void the_refusals(void **state)
         {"", KIND(.weight = 2), NXL_E_INVALID, "weight is 2"},
         {"", KIND(.shared = 2), NXL_E_INVALID, "shared is 2"},
         {"", KIND(.shared = 1, PERMIT(2)), NXL_E_INVALID, "use one of them"},
-        {"", KIND(PERMIT(2), .fence = 1), NXL_E_INVALID, "fence"},
-        {"", KIND(.shared = 1, .fence = 1), NXL_E_UNSUPPORTED, "fence"},
+        {"", KIND(PERMIT(2), .fence = 1), NXL_E_INVALID,
+            "with fence: several holders are right at once"},
         {"?scheme=timestamp", KIND(PERMIT(2)), NXL_E_INVALID,
             "scheme=timestamp"},
         {",redis://127.0.0.1:1,redis://127.0.0.1:2", KIND(PERMIT(2)),
-            NXL_E_UNSUPPORTED, "several servers"},
-        {",redis://127.0.0.1:1,redis://127.0.0.1:2", KIND(.shared = 1),
-            NXL_E_UNSUPPORTED, "several servers"},
+            NXL_E_UNSUPPORTED, "majorities of them would grant more permits"},
+        {",redis://127.0.0.1:1,redis://127.0.0.1:2",
+            KIND(.shared = 1, .fence = 1), NXL_E_UNSUPPORTED,
+            "with fence and several servers"},
+        {",redis://127.0.0.1:1,redis://127.0.0.1:2", KIND(.shared = 1), NXL_OK,
+            ""},
         {"", KIND(PERMIT(1), .fence = 1), NXL_OK, ""},
+        {"", KIND(.shared = 1, .fence = 1), NXL_OK, ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char url[512];
@@ -502,6 +548,7 @@ int main(void)
         live_test(adopted),
         live_test(holders_are_listed),
         live_test(many_are_listed),
+        live_test(fenced),
         live_test(kept_for_the_minimum),
         live_test(without_a_line),
         live_test(no_lock_at_the_key),

@@ -46,6 +46,47 @@ static void delays_grow(void **state)
     assert_int_equal(acquire_verdict(&a), VERDICT_YES);
 }
 
+static struct outcome busy_with_several(void)
+{
+    struct outcome o = busy(LEFT_UNKNOWN);
+    o.several = true;
+    return o;
+}
+
+static uint64_t asked_round(struct acquire *a)
+{
+    uint64_t at = next_round(a);
+    drain(a, (char[WORDS_MAX]){0});
+    return at;
+}
+
+/* Only a round that was lost to several holders counts, and then it is asked
+ * that nobody joins them, for longer than until the next round. */
+static void several_holders_are_held_back(void **state)
+{
+    (void)state;
+    static const unsigned servers[] = {1, 3};
+    for (unsigned n = 0; n < 2; n++) {
+        struct acquire a;
+        start(&a, servers[n], NEVER, NEVER);
+        assert_false(a.asks_kind);
+        for (int i = 0; i < 10; i++) {
+            all_say(&a, busy(LEFT_UNKNOWN), a.now + MS);
+            asked_round(&a);
+            assert_int_equal(a.asks_kind, i > 0);
+            assert_int_equal(a.hold_back_ms, 0);
+        }
+        all_say(&a, busy_with_several(), a.now + MS);
+        for (int i = 0; i < 100; i++) {
+            uint64_t at = asked_round(&a);
+            assert_between(a.hold_back_ms, 60, 1000);
+            all_say(&a, busy_with_several(), at + MS);
+            uint64_t next = acquire_wake(&a);
+            assert_true(2 * (next - at - MS) <= a.hold_back_ms * MS);
+        }
+    }
+}
+
 static void doubt_takes_a_fresh_token(void **state)
 {
     (void)state;
@@ -364,6 +405,7 @@ int main(void)
         cmocka_unit_test(may_line_up),
         cmocka_unit_test(busy_is_tried_again),
         cmocka_unit_test(delays_grow),
+        cmocka_unit_test(several_holders_are_held_back),
         cmocka_unit_test(doubt_takes_a_fresh_token),
         cmocka_unit_test(many_servers_take_a_fresh_token),
         cmocka_unit_test(wakes_when_the_holder_ends),

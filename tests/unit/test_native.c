@@ -51,6 +51,53 @@ static void set_nx(void **state)
     PLAY(rows);
 }
 
+#define SET_KIND(how, ms)                                                      \
+    "> SET k T NX PX 1000; " how ":hold_back 2 k {k}:nxl-w " ms "\n"
+
+/* Who waits without a line asks a script whether several hold the lock; or, if
+ * the server refuses that, PTTL. */
+static void the_kind_of_the_holder(void **state)
+{
+    (void)state;
+    begin('A', 0);
+    verb.asks_kind = true;
+    play(SET_KIND("EVAL text", "0") "nil\n[:500 :0]", "busy 500");
+    assert_false(x.outcome.several);
+
+    exchange_restart(&x, &verb, NULL);
+    verb.hold_back_ms = 120;
+    play(SET_KIND("EVALSHA sha", "120") "nil\n[:500 :1]", "busy 500");
+    assert_true(x.outcome.several);
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVALSHA sha", "120") "+OK\n[:500 :0]", "granted");
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVALSHA sha", "120") "nil\n-NOSCRIPT x", "busy");
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVAL text", "120") "nil\n[:500]", BROKEN);
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVAL text", "120") "nil\n:500", BROKEN);
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVAL text", "120") "nil\n" NOPERM, "busy");
+    exchange_restart(&x, &verb, NULL);
+    play(SET_LEFT "nil\n:500", "busy 500");
+    exchange_free(&x);
+}
+
+/* Whether it was the script is known of this very command. */
+static void a_refusal_between(void **state)
+{
+    (void)state;
+    begin('A', 0);
+    verb.asks_kind = true;
+    play(SET_KIND("EVAL text", "0"), NULL);
+    dialect.hold_back = HOLD_BACK_REFUSED;
+    assert_int_equal(answer("nil"), EXCHANGE_WAIT);
+    assert_int_equal(answer("[:500 :1]"), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_BUSY);
+    assert_true(x.outcome.several);
+    exchange_free(&x);
+}
+
 static void a_value_is_read(void **state)
 {
     static const struct row rows[] = {
@@ -234,6 +281,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_nx),
+        cmocka_unit_test(the_kind_of_the_holder),
+        cmocka_unit_test(a_refusal_between),
         cmocka_unit_test(a_value_is_read),
         cmocka_unit_test(a_key_that_ends_meanwhile_has_no_value),
         cmocka_unit_test(values_that_are_none),

@@ -10,10 +10,11 @@
 -- holder, and its score the end of its lease by the server's clock, in ms. The
 -- last member is the head. It is 'nxl=WEIGHT/PERMITS' if all holders ask for
 -- that, so that they need only be counted, and else 'nxl=*'; its score is FAR,
--- plus the time when the first of them was granted the lock. A sorted set
--- without a head is no lock. The key expires with the last lease. A token that
--- takes so many permits holds the lock beside others while all of them take no
--- more than any of them allows.
+-- plus the time when the first of them was granted the lock. Behind that the
+-- head has '#' and their fencing token, if one of them has drawn it: see
+-- shared_fence.lua. A sorted set without a head is no lock. The key expires
+-- with the last lease. A token that takes so many permits holds the lock beside
+-- others while all of them take no more than any of them allows.
 --
 -- Invariant: the kind of a lock is read from the token, here; no caller chooses
 -- it. Only this file knows what a state is, except that it is false if the key
@@ -54,9 +55,9 @@ local function several(key, left, wrong)
     if last.err and not string.find(last.err, 'wrong kind') then
         return nil, last
     end
-    local head = last[#last - 1]
-    if last.err or not head or string.sub(head, 1, 4) ~= 'nxl=' or
-        last[#last] + 0 < FAR then
+    local head, number =
+        string.match(last[#last - 1] or '', '^(nxl=[^#]*)(#?%d*)$')
+    if last.err or not head or last[#last] + 0 < FAR then
         return nil, wrong
     elseif #last < 4 then
         return false
@@ -67,8 +68,8 @@ local function several(key, left, wrong)
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
     local s = {
-        head = head, since = last[4] - FAR, ends = last[2] + 0, used = 0,
-        most = math.huge
+        head = head, number = number, since = last[4] - FAR,
+        ends = last[2] + 0, used = 0, most = math.huge
     }
     if left >= 0 and math.abs(s.ends - now - left) > 50 then
         now = s.ends - left
@@ -154,7 +155,8 @@ local function put(s, key, token, lease)
     end
     -- It becomes a holder beside the others, or the first one.
     local _, k, l, head = kind(token)
-    local old = s and s.head ~= head and s.head ~= 'nxl=*' and s.head
+    local old = s and s.head ~= head and s.head ~= 'nxl=*' and
+        s.head .. s.number
     if not s then
         local time = redis.pcall('TIME')
         if time.err then
@@ -162,8 +164,8 @@ local function put(s, key, token, lease)
         end
         local now = time[1] * 1000 + math.floor(time[2] / 1000)
         s = {
-            head = head, now = now, since = now, ends = 0, used = 0,
-            most = math.huge
+            head = head, number = '', now = now, since = now, ends = 0,
+            used = 0, most = math.huge
         }
         done = redis.pcall('DEL', key)
     else
@@ -183,7 +185,8 @@ local function put(s, key, token, lease)
     if not tonumber(lasts) then
         return nil, lasts
     end
-    done = redis.pcall('ZADD', key, FAR + s.since, head, s.now + lease, token)
+    done = redis.pcall('ZADD', key, FAR + s.since, head .. s.number,
+        s.now + lease, token)
     if not tonumber(done) then
         redis.pcall('PEXPIRE', key, math.max(s.ends - s.now, 1))
         return nil, done
@@ -245,6 +248,13 @@ local function set_lease(s, key, token, ms)
     redis.call('ZADD', key, s.now + ms, token)
     return ends_with_last(s, key) and 1 or 0
 end
+-- If the mark does not say that there may be a line: until when nobody joins
+-- the holders of the lock, in Unix time in ms, or 0. See hold_back.lua.
+local function held_back(mark)
+    local seen = redis.pcall('GETRANGE', mark, '0', '31')
+    return not seen.err and (seen == '' and 0 or
+        tonumber(string.match(seen, '^%+(%d+)$')))
+end
 -- Takes the lock from a token that holds it. With a mark it deletes that too,
 -- and raises no error once the token is gone. Returns 1, plus 1 if it deleted
 -- the mark, or an error; the new state; and whether the lock is to be left to
@@ -253,6 +263,12 @@ local function drop(s, key, token, mark)
     local several_hold = s and s.used
     if several_hold then
         redis.call('ZREM', key, token)
+        -- A mark that holds others back stays for the client that has set it.
+        local ends = mark and held_back(mark)
+        if ends == 0 or (ends and redis.pcall('EXISTS',
+            string.sub(mark, 1, -2) .. 'l') == 0) then
+            mark = nil
+        end
         if ends_with_last(s, key) then
             local waits = mark and tonumber(redis.pcall('DEL', mark)) == 1
             return waits and 2 or 1, waits and content(key)

@@ -11,7 +11,7 @@
 -- include lock.lua
 -- include counter.lua
 local s, wrong = content(KEYS[1])
-if wrong then
+if wrong and not string.find(wrong.err, 'wrong kind') then
     return wrong
 elseif not holds(s, KEYS[1], ARGV[1]) then
     return 0

@@ -5,8 +5,10 @@
 -- Acquires the lock beside other holders, if it fits and nobody waits in line:
 -- then the front of the line is served first. Somebody in line who cannot be
 -- told does not count. In a gap the lock is left to programs that know nothing
--- of the line; and callers who may wait make room for one, see several(). A
--- token that holds the lock already has a new lease.
+-- of the line; and callers who may wait make room for one, see several().
+-- Nobody is granted the lock while a client that waits without a line holds
+-- others back, see hold_back.lua. A token that holds the lock already has a new
+-- lease.
 -- include serve.lua
 -- include wait_of.lua
 if not redis.replicate_commands then
@@ -37,6 +39,14 @@ if redis.call('EXISTS', mark, KEYS[4]) > 0 then
         end
         if stop then
             return {0, wait_of(s, key, token, left)}
+        end
+        local ends = held_back(mark) or 0
+        if ends > 0 then
+            local time = redis.call('TIME')
+            ends = ends - time[1] * 1000 - math.floor(time[2] / 1000)
+            if ends > 0 and ends <= GAP_MAX then
+                return {0, ends}
+            end
         end
     end
 end

@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: MIT
+-- KEYS key, mark  ARGV ms  ->  {left ms, 1 if several hold the lock, else 0}
+--
+-- Asked by a client that waits for an exclusive lock without a line. With
+-- ARGV[1] > 0, if several hold the lock, nobody joins them for so many ms: the
+-- mark becomes '+' and when that ends, in Unix time by the server's clock, see
+-- held_back() in lock.lua. Else others, one after the other, could keep the
+-- lock away from this client for ever. Where there is a line it stays as it is.
+-- Who may not do that is told all the same what is known.
+-- include lock.lua
+local key, mark, ms = KEYS[1], KEYS[2], tonumber(ARGV[1])
+local left = redis.call('PTTL', key)
+local several_hold = (tonumber(redis.pcall('ZCARD', key)) or 0) > 1
+if several_hold and ms > 0 then
+    redis.replicate_commands()
+    local time = redis.pcall('TIME')
+    local others = held_back(mark)
+    local ends = time.err and 0 or
+        time[1] * 1000 + math.floor(time[2] / 1000) + ms
+    if others and others < ends then
+        redis.pcall('SET', mark, '+' .. string.format('%.0f', ends), 'PX',
+            ARGV[1])
+    end
+end
+return {left, several_hold and 1 or 0}
