@@ -256,7 +256,8 @@ static const struct option {
         "workers wait in line, for one name most of them, and\n"
         "programs outside the line poll; sentinels: Sentinels\n"
         "promote replicas, and say which server is the primary;\n"
-        "permits: locks that several hold",
+        "permits: locks that several hold (with more servers: shared\n"
+        "and exclusive ones)",
         "once, crowd, failover, replicas, sentinels, permits", take_work,
         NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},

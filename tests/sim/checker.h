@@ -189,7 +189,7 @@ struct checker {
     bool of_former; /* a former primary does what is told now */
     /* Since when several have the lock, by the server's clock (0: not known);
      * and whether the mark of its line was lost, so that others may pass. */
-    int64_t set_since_ms[NAMES_MAX];
+    int64_t set_since_ms[MAX_SERVERS][NAMES_MAX];
     bool unmarked[NAMES_MAX];
     /* Of each worker, until it begins anew. Overtaken: another handle has given
      * the token up, as I1 allows, and what this one believes does not count. */

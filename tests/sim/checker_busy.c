@@ -60,16 +60,19 @@ static bool is_own(
            checker_facts(&w->checker, token)->answered & 1u << server;
 }
 
-/* Likewise of one server's holders. */
-static bool has_own(struct world *w, const struct worker *k)
+/* Likewise, where several hold the lock. */
+static unsigned count_own_held(struct world *w, const struct worker *k)
 {
-    const struct model_server *s = &w->server[0];
-    const struct holders *h = &s->data.holders[k->name];
-    bool own = is_own(w, k, 0, server_peek(w, s, k->name));
-    for (unsigned i = 0; i < h->count && !own; i++)
-        own = holders_peek(w, s, k->name, h->holder[i].token) &&
-              is_own(w, k, 0, h->holder[i].token);
-    return own;
+    unsigned most = 0;
+    for (uint64_t token = 1; token < w->checker.tokens; token++) {
+        unsigned count = 0;
+        for (unsigned i = 0;
+             is_of_this_call(w, k, token) && i < w->options.servers; i++)
+            count += is_own(w, k, i, token) &&
+                     holders_peek(w, &w->server[i], k->name, token);
+        most = count > most ? count : most;
+    }
+    return most;
 }
 
 /* The most servers that have the same token of this call. */
@@ -77,7 +80,7 @@ static unsigned count_own(struct world *w, const struct worker *k)
 {
     unsigned most = 0;
     if (w->setting.permits)
-        return has_own(w, k);
+        return count_own_held(w, k);
     for (unsigned i = 0; i < w->options.servers; i++) {
         uint64_t token = server_peek(w, &w->server[i], k->name);
         unsigned count = 0;

@@ -93,14 +93,14 @@ void checker_joins_holders(
 
 void checker_set_begins(struct world *w, struct model_server *s, unsigned name)
 {
-    w->checker.set_since_ms[name] = server_peek_ms(w, s);
+    w->checker.set_since_ms[s->index][name] = server_peek_ms(w, s);
 }
 
 /* Is it a time in which nobody joins the holders, and a tick from its ends? */
 static bool pauses(
     const struct world *w, const struct model_server *s, unsigned name)
 {
-    int64_t since_ms = w->checker.set_since_ms[name];
+    int64_t since_ms = w->checker.set_since_ms[s->index][name];
     int64_t every_ms = w->setting.pause_every_ms;
     int64_t stands_ms = server_peek_ms(w, s) - since_ms;
     return since_ms > 0 && stands_ms >= 0 &&
@@ -121,7 +121,7 @@ void checker_refused(
 {
     struct held held = granted(w, s, m->name);
     bool pause = m->may_wait && held.count > 0 && pauses(w, s, m->name);
-    if (w->checker.set_since_ms[m->name] > 0 && !pause &&
+    if (w->checker.set_since_ms[s->index][m->name] > 0 && !pause &&
         held_fits(&held, share_of(w, m->token)))
         checker_broken(w, I11, "s%u refuses n%u to t%llu, which fits", s->index,
             m->name, (unsigned long long)m->token);

@@ -178,7 +178,8 @@ void checker_line_forgets(struct world *w)
 {
     for (unsigned i = 0; i < NAMES_MAX; i++) {
         w->checker.gap[i] = (struct gap){.turn_at = w->now};
-        w->checker.set_since_ms[i] = 0;
+        for (unsigned j = 0; j < MAX_SERVERS; j++)
+            w->checker.set_since_ms[j][i] = 0;
         w->checker.unmarked[i] = true;
     }
 }

@@ -150,25 +150,26 @@ static bool lasts(const struct world *w, unsigned server, uint64_t token)
 }
 
 /* Has it to wait for a holder that lasts, or for somebody in line who has? */
-static bool is_closed(const struct world *w, const struct worker *k)
+static bool is_closed(
+    const struct world *w, const struct worker *k, unsigned server)
 {
-    const struct held *held = &w->progress.held[k->name];
-    const struct queue *q = &w->server[0].data.queue[k->name];
+    const struct held *held = &w->progress.held[server][k->name];
+    const struct queue *q = &w->server[server].data.queue[k->name];
     bool fits = held_fits(held, k->share);
     for (unsigned i = 0; i < q->count && fits; i++)
         fits = held_fits(held, share_of(w, q->place[i].token));
     return !fits;
 }
 
-static void look_at_holders(struct world *w)
+static void look_at_holders(struct world *w, unsigned server)
 {
     struct progress *g = &w->progress;
     for (unsigned n = 0; n < w->setting.names; n++)
-        g->held[n] = checker_lasting(w, &w->server[0], n, lasts);
+        g->held[server][n] = checker_lasting(w, &w->server[server], n, lasts);
     for (unsigned i = 0; i < w->setting.processes; i++)
         for (unsigned j = 0; j < w->setting.workers; j++)
-            if (is_closed(w, &w->process[i].worker[j]))
-                g->closed_at[i][j] = w->now;
+            if (is_closed(w, &w->process[i].worker[j], server))
+                g->closed_at[i][j][server] = w->now;
 }
 
 static void look_at_keys(struct world *w, unsigned server)
@@ -176,7 +177,7 @@ static void look_at_keys(struct world *w, unsigned server)
     struct progress *g = &w->progress;
     const struct model_server *s = &w->server[server];
     if (w->setting.permits) {
-        look_at_holders(w);
+        look_at_holders(w, server);
         return;
     }
     for (unsigned n = 0; n < w->setting.names; n++) {
@@ -201,6 +202,7 @@ static uint64_t open_since(const struct world *w, const struct worker *k)
         if (at == NEVER || g->lasting[i][k->name])
             continue;
         at = later(at, g->free_since[i][k->name]);
+        at = later(at, g->closed_at[k->process->index][k->index][i]);
         unsigned place = count++;
         for (; place > 0 && since[place - 1] > at; place--)
             since[place] = since[place - 1];
@@ -217,7 +219,6 @@ static void look_at_worker(struct world *w, const struct worker *k)
         return;
     since = later(since, later(k->began, k->process->paused_until));
     since = later(since, g->granted_at[k->name]);
-    since = later(since, g->closed_at[k->process->index][k->index]);
     uint64_t waited = w->now - since, bound = bound_of(w, k->name);
     unsigned percent = (unsigned)(100 * waited / bound);
     g->waited = percent > g->waited ? percent : g->waited;

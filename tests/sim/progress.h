@@ -65,10 +65,10 @@ struct progress {
     uint64_t free_since[MAX_SERVERS][NAMES_MAX];
     /* The longest budget of those that want it, since it was last granted */
     uint64_t budget_ns[NAMES_MAX];
-    /* Where several hold a lock: those whose tokens last, by names; and when a
-     * worker was last seen not to fit beside them, or somebody in line. */
-    struct held held[NAMES_MAX];
-    uint64_t closed_at[PROCESSES_MAX][WORKERS_MAX];
+    /* Where several hold a lock: those whose tokens last; and when a worker
+     * was last seen not to fit beside them at a server, or somebody in line. */
+    struct held held[MAX_SERVERS][NAMES_MAX];
+    uint64_t closed_at[PROCESSES_MAX][WORKERS_MAX][MAX_SERVERS];
     unsigned waited; /* the longest that a clock ran, in % of its bound */
 };
 

@@ -11,11 +11,11 @@ struct row {
     enum invariant broken;
 };
 
-static void find_all(const struct row *rows, size_t count)
+static void find_all(unsigned servers, const struct row *rows, size_t count)
 {
     work = WORK_PERMITS;
     for (size_t i = 0; i < count; i++)
-        assert_harm(rows[i].guard, 1, rows[i].broken);
+        assert_harm(rows[i].guard, servers, rows[i].broken);
     work = WORK_LOCKS;
 }
 
@@ -39,7 +39,7 @@ static void test_scripts(void **state)
         {"pause", I18},
         {"never-shorten", I1},
     };
-    find_all(rows, sizeof(rows) / sizeof(rows[0]));
+    find_all(1, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 /* What a client does. */
@@ -64,7 +64,23 @@ static void test_clients(void **state)
         {"witness", I11},
         {"restarts", I1},
     };
-    find_all(rows, sizeof(rows) / sizeof(rows[0]));
+    find_all(1, rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+/* Shared and exclusive locks over several servers. */
+static void test_servers(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"end-put", I1},
+        {"end-left", I5},
+        {"restarts", I1},
+        {"drift", I1},
+        {"expired", I4},
+        {"fresh-token", I8},
+        {"debts", I5},
+    };
+    find_all(3, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 int main(void)
@@ -72,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scripts),
         cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_servers),
     };
     return cmocka_run_group_tests_name("harm-permits", tests, NULL, NULL);
 }

@@ -157,6 +157,12 @@ static void choose_permits(struct world *w)
                                       : (int64_t)roll_from(w, 400, 3000);
     s->batch = chance(w, 50) ? 0 : (unsigned)roll_from(w, 1, 3);
     s->strangers = chance(w, 40) ? (unsigned)roll_from(w, 1, 2) : 0;
+    if (w->options.servers == 1)
+        return;
+    /* Over several servers there are no permits, no lines and no strangers. */
+    s->exclusive = (unsigned)roll_from(w, 10, 60);
+    s->sharing = 100 - s->exclusive;
+    s->strangers = 0;
 }
 
 /* Leases that outlast a failover, and connections that are silent for longer
@@ -223,7 +229,7 @@ static void choose(struct world *w)
         choose_work(w);
     if (w->options.servers == 1 && w->options.crowd)
         choose_crowd(w);
-    if (w->options.servers == 1 && w->options.permits)
+    if (w->options.permits)
         choose_permits(w);
     bool sentinels = w->options.servers == 1 && w->options.sentinels;
     if (w->options.failover || w->options.replicas || sentinels)

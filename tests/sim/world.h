@@ -84,8 +84,8 @@ struct setting {
     bool crowd;
     unsigned strangers;
     bool far_back;
-    /* One server: locks that several have. So many of a hundred are exclusive,
-     * and so many shared; the others are permits, with one of two limits. How
+    /* Locks that several have. So many of a hundred are exclusive, and so many
+     * shared; the others are permits, with one of two limits: one server. How
      * often nobody joins the holders; how many one script grants (0: as many as
      * it does). */
     bool permits;
