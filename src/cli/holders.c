@@ -329,6 +329,14 @@ const char *holders_sum(char *out, const struct holders *holders)
     return out;
 }
 
+void holders_json_share(struct json *json, const nxl_holder *holder)
+{
+    if (holder->weight > 0)
+        json_number(json, "weight", holder->weight);
+    if (holder->permits > 0)
+        json_number(json, "permits", holder->permits);
+}
+
 void holders_json(struct json *json, const struct holders *holders)
 {
     const char *kind = holders->permits > 0 ? "permits" : "shared";
@@ -345,9 +353,7 @@ void holders_json(struct json *json, const struct holders *holders)
         const nxl_holder *holder = &holders->list[i];
         json_item(json, &item, i == 0);
         holder_json(&item, holder);
-        json_number(&item, "weight", holder->weight);
-        if (holder->permits > 0)
-            json_number(&item, "permits", holder->permits);
+        holders_json_share(&item, holder);
         json_item_end(&item);
     }
     json_list_end(json);

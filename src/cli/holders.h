@@ -84,7 +84,10 @@ const char *holders_sum(char *out, const struct holders *holders);
  * unlock. Its limit is there if that of all is another one. */
 const char *holders_line(
     char *out, const struct holders *holders, const nxl_holder *holder);
-/* Writes the same as members; not for an exclusive lock. */
+/* Writes its permits, or those a waiter asks for, as members; none if it holds
+ * the lock alone. */
+void holders_json_share(struct json *json, const nxl_holder *holder);
+/* Writes the same of all as members; not for an exclusive lock. */
 void holders_json(struct json *json, const struct holders *holders);
 
 #endif

@@ -14,7 +14,7 @@
 #include "api/private.h"
 #include "cli/answer.h"
 #include "cli/duration.h"
-#include "cli/holder.h"
+#include "cli/holders.h"
 #include "cli/name.h"
 #include "wire/waiter.h"
 
@@ -157,7 +157,7 @@ bool line_has(const struct line *line, const nxl_holder *holder)
 
 void line_print(const struct line *line)
 {
-    char who[HOLDER_WHO], ago[DURATION_ROOM];
+    char who[HOLDER_WHO], ago[DURATION_ROOM], share[HOLDERS_SHARE];
 
     if (line->unknown[0] != '\0') {
         printf("  line unknown: %s\n", line->unknown);
@@ -168,8 +168,13 @@ void line_print(const struct line *line)
     printf("  line: %zu waiting\n", line_waiting(line));
     for (size_t i = 0; i < line->shown; i++) {
         const struct line_waiter *waiter = &line->list[i];
-        printf("    %zu. %s, seen %s ago%s\n", i + 1,
-            holder_who(who, &waiter->who), duration_rough(ago, waiter->seen_ms),
+        bool shares = waiter->who.weight > 0;
+        printf("    %zu. %s%s%s, seen %s ago%s\n", i + 1,
+            holder_who(who, &waiter->who), shares ? ", " : "",
+            shares
+                ? holders_share(share, waiter->who.weight, waiter->who.permits)
+                : "",
+            duration_rough(ago, waiter->seen_ms),
             waiter->dead ? ": dead, will be passed over" : "");
     }
     if (line->count > line->shown)
@@ -192,6 +197,7 @@ void line_json(struct json *json, const struct line *line)
         json_item(json, &item, i == 0);
         json_number(&item, "place", (int64_t)i + 1);
         holder_json_who(&item, &line->list[i].who);
+        holders_json_share(&item, &line->list[i].who);
         json_number(&item, "seen_ms", line->list[i].seen_ms);
         if (line->list[i].dead)
             json_true(&item, "dead");

@@ -104,7 +104,7 @@ class Room(Tap):
         return done.stdout.decode(), done.stderr.decode()
 
     def words(self):
-        self.begin((member(1, "@a:1:b"), 0), (member(2), 32),
+        self.begin((member(1, "+2/4@a:1:b"), 0), (member(2, "+1/0"), 32),
                    (member(3, "@c:3:d", 31), 20 * 32), ("of another kind", 0),
                    (member(4, "@e\t:4:f"), 0), (member(5, "@g\n"), 0))
         out = self.nx(0, "status", "status", "x")[0]
@@ -115,8 +115,8 @@ class Room(Tap):
         line = re.sub(r"\b\d+ms", "0s", out[out.index("  line:"):])
         line = re.sub(r"(\d)\.\ds", r"\1s", line)
         self.equal(line, "  line: 2 waiting\n"
-                   "    1. a:1:b, seen 0s ago\n"
-                   "    2. 00000002... (no label), seen 1s ago\n"
+                   "    1. a:1:b, 2 of 4 permits, seen 0s ago\n"
+                   "    2. 00000002... (no label), shared, seen 1s ago\n"
                    "    3. c:3:d, seen 20s ago: dead, will be passed over\n"
                    + "".join(f"    {place}. ?, seen 0s ago: "
                              "dead, will be passed over\n"
