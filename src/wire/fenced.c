@@ -43,7 +43,7 @@ static bool fenced_asks_left(const struct exchange *x)
 static bool fenced_append(
     const struct exchange *x, struct slice old, struct buf *out)
 {
-    bool with_text = x->step == BY_TEXT;
+    bool with_text = scripted_as_text(x);
     uint64_t keep_ms = fenced_counter_ttl_ms(x);
 
     /* Several holders have one number, which is drawn after the grant. */

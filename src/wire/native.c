@@ -34,8 +34,8 @@ bool strategy_append_left(struct exchange *x, struct buf *out)
         x->verb->asks_kind && x->dialect->hold_back != HOLD_BACK_REFUSED;
     if (!x->asks_kind)
         return command_on_key(out, "PTTL", x->verb->key);
-    return command_hold_back(
-        out, x->verb, x->dialect->hold_back != HOLD_BACK_LOADED);
+    return command_hold_back(out, x->verb,
+        x->always_text || x->dialect->hold_back != HOLD_BACK_LOADED);
 }
 
 /* The reply of the script: {PTTL, whether several hold the lock}. */

@@ -52,15 +52,17 @@ static inline struct bytes mutant_text(const struct script *script)
     return changed;
 }
 
-/* Sends an EVAL as it was formatted, or with the mutant's text. */
-static inline void mutant_append(redisContext *c, const struct buf *out)
+/* Sends the first command as it was formatted or, if it is an EVAL, with the
+ * mutant's text. Returns its length. */
+static inline size_t mutant_append_one(
+    redisContext *c, const char *from, size_t size)
 {
     struct resp_command command;
     const char *argv[RESP_ARGS];
     size_t len[RESP_ARGS];
 
-    assert_int_equal(
-        resp_parse(buf_head(out), buf_len(out), &command), (long)buf_len(out));
+    long used = resp_parse(from, size, &command);
+    assert_true(used > 0);
     for (size_t i = 0; i < command.count; i++) {
         argv[i] = command.arg[i].data;
         len[i] = command.arg[i].len;
@@ -78,6 +80,13 @@ static inline void mutant_append(redisContext *c, const struct buf *out)
     }
     redisAppendCommandArgv(c, (int)command.count, argv, len);
     bytes_free(&changed);
+    return (size_t)used;
+}
+
+static inline void mutant_append(redisContext *c, const struct buf *out)
+{
+    for (size_t at = 0; at < buf_len(out);)
+        at += mutant_append_one(c, buf_head(out) + at, buf_len(out) - at);
 }
 
 #endif

@@ -205,9 +205,11 @@ static inline struct outcome permit_verb(
     return (struct outcome){0};
 }
 
+static uint64_t permit_last_fence; /* of the scene */
+
 static inline const char *permit_fence(const char *name)
 {
-    static uint64_t last;
+    uint64_t last = permit_last_fence;
     struct verb verb = {.kind = VERB_RAISE,
         .key = slice_of("k"),
         .counter = slice_of("{k}:f"),
@@ -220,7 +222,7 @@ static inline const char *permit_fence(const char *name)
     const char *result = o.fence > last    ? "more"
                          : o.fence == last ? "same"
                                            : "less";
-    last = o.fence;
+    permit_last_fence = o.fence;
     return result;
 }
 
@@ -342,6 +344,7 @@ static inline const char *permit_scene(const char *steps)
     static char text[2048], failed[256];
     char *save, got[160];
     *permit_wrong = '\0';
+    permit_last_fence = 0;
     snprintf(text, sizeof(text), "%s", steps);
     for (char *step = strtok_r(text, ";", &save); step;
          step = strtok_r(NULL, ";", &save)) {

@@ -163,6 +163,10 @@ static const struct permit_row {
     {"sharers after the lease of a writer: no number, and no error",
         "set x 300 yes; sleep 350; take a+1/0 yes; fence x no; fence a+1/0 "
         "more"},
+    {"a counter that is ahead of the clock",
+        "cmd SET {k}:f 9000000000000000; take a+1/0 yes; fence a+1/0 more;"
+        "release a+1/0 yes; take a+1/0 yes; fence a+1/0 more; cmd DEL {k}:f;"
+        "fence a+1/0 same; release a+1/0 yes; set x yes; fence x more"},
     {"a counter that is none",
         "take a+1/0 yes; cmd RPUSH {k}:f a; fence a+1/0 wrong; hold 1;"
         "cmd DEL {k}:f; fence a+1/0 more; cmd SET {k}:f x; fence a+1/0 wrong;"
@@ -185,7 +189,8 @@ static const struct permit_row {
         "hold_back y no; release x yes; take b+1/0 yes"},
     {"an exclusive holder, or none, is not held back",
         "set x yes; hold_back y no; release x yes; take a+1/0 yes;"
-        "release a+1/0 yes; hold_back y yes; release y yes; empty"},
+        "release a+1/0 yes; hold_back y yes; release y yes; empty;"
+        "set x 300 yes; hold_back y no; sleep 350; take a+1/0 yes"},
     {"where there is a line it stays as it is",
         "take a+1/0 yes; join w no; hold_back x several; release a+1/0 yes;"
         "told w; release w yes; take b+1/0 yes"},

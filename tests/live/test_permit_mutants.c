@@ -20,7 +20,7 @@ static const struct mutant {
 };
 
 static const struct mutant of_the_state[] = {
-    {{NULL, "string.sub(head, 1, 4) ~= 'nxl='", "false"}, "a ranking with"},
+    {{NULL, "'^(nxl=[^#]*)", "'^([^#]*)"}, "a ranking with"},
     {{NULL, "last[#last] + 0 < FAR", "false"}, "a ranking that looks"},
     {{NULL, "'(' .. now", "'-inf'"}, "nobody removes"},
     {{NULL, "if all[i + 1] + 0 > now then", "if true then"},
@@ -88,9 +88,12 @@ static const struct mutant of_a_grant[] = {
 static const struct mutant of_the_end[] = {
     {{NULL, "redis.call('PEXPIRE', key, s.ends - s.now) == 1", "true"},
         "the longest lease leaves"},
-    {{NULL, "redis.call('ZREM', key, token)\nif ends_with_last",
-         "if ends_with_last"},
+    {{NULL, "redis.call('ZREM', key, token)\nlocal ends", "local ends"},
         "four of four"},
+    {{NULL, "if ends == 0 or (ends and", "if ends == 0 or (false and"},
+        "a writer that polls"},
+    {{NULL, "string.sub(mark, 1, -2) .. 'l') == 0) then", "'') == 0) then"},
+        "a line that comes later"},
     {{NULL, "if ends_with_last(s, key) then", "if false then"},
         "the longest lease leaves"},
     {{NULL, "mark and tonumber(redis.pcall('DEL', mark)) == 1", "false"},
@@ -122,6 +125,34 @@ static const struct mutant of_the_line[] = {
     {{NULL, "redis.pcall('SET', mark, '1', 'PX', '15000')\nend\nreturn reply",
          "end\nreturn reply"},
         "in a batch too"},
+};
+
+static const struct mutant of_a_number[] = {
+    {{NULL, "head .. s.number,", "head,"}, "a number is kept"},
+    {{NULL, "s.head .. s.number", "s.head"}, "a number is kept"},
+    {{"shared_fence", "drawn or math.max", "math.max"}, "readers have one"},
+    {{"shared_fence", "not holds(s, key, token)", "false"}, "no number after"},
+    {{"shared_fence", "math.max(last, fence)", "last"},
+        "a counter that is ahead"},
+    {{"shared_fence", "math.max(last + 1, now)", "math.max(last, now)"},
+        "a counter that is ahead"},
+    {{"shared_fence", "if wrong and not string.find(wrong.err, 'wrong kind')",
+         "if wrong"},
+        "another type"},
+    {{"shared_fence", "if failure then", "if false then"}, "a counter that is "
+                                                           "none"},
+    {{"shared_fence", "redis.call('ZREM', key, s.head)", ""}, "readers have"},
+};
+
+static const struct mutant of_holding_back[] = {
+    {{"take", "if ends > 0 and ends <= GAP_MAX then", "if false then"},
+        "a writer that polls"},
+    {{"take", "if ends > 0 and ends <= GAP_MAX then", "if ends > 0 then"},
+        "a mark of a later"},
+    {{"hold_back", "if others and others < ends then", "if true then"},
+        "a mark of a later"},
+    {{"hold_back", "if several_hold and ms > 0 then", "if ms > 0 then"},
+        "an exclusive holder, or none"},
 };
 
 static const struct permit_row *row_of(const char *name)
@@ -186,6 +217,16 @@ static void the_line(void **state)
     RUN(of_the_line);
 }
 
+static void a_number(void **state)
+{
+    RUN(of_a_number);
+}
+
+static void holding_back(void **state)
+{
+    RUN(of_holding_back);
+}
+
 #define scene(function)                                                        \
     cmocka_unit_test_setup_teardown(function, line_setup, line_teardown)
 
@@ -197,6 +238,8 @@ int main(void)
         scene(a_grant),
         scene(the_end),
         scene(the_line),
+        scene(a_number),
+        scene(holding_back),
     };
     return cmocka_run_group_tests_name(
         "permit_mutants", tests, live_unix, live_stop);
