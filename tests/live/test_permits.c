@@ -465,6 +465,33 @@ static void the_refusals(void **state)
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
 }
 
+/* Without scripts no command could count the permits and take some. */
+static void without_scripts(void **state)
+{
+    struct redis bare = {0};
+    static const nxl_lock_options kinds[] = {KIND(PERMIT(2)), KIND(READER)};
+    if (redis_start(&bare, "--rename-command", "EVAL", "", "--rename-command",
+            "EVALSHA", "", NULL) != 0)
+        skip();
+    nxl_client *client = client_at(bare.url);
+    nxl_lock *alone = new_lock(client, "job", 20000);
+    for (unsigned i = 0; i < 2; i++) {
+        nxl_lock *lock =
+            live_lock(client, "job", &kinds[i], __FILE__, __LINE__);
+        for (unsigned wait_ms = 0; wait_ms <= 500; wait_ms += 500) {
+            assert_result(
+                nxl_lock_acquire(lock, wait_ms), NXL_E_UNSUPPORTED, lock);
+            assert_contains(nxl_lock_errmsg(lock), "EVAL");
+        }
+        assert_int_equal(redis_run(&bare, "DBSIZE", NULL), 0);
+        nxl_lock_free(lock);
+    }
+    assert_result(nxl_lock_acquire(alone, 0), NXL_OK, alone);
+    assert_result(nxl_lock_release(alone), NXL_OK, alone);
+    end(alone, client);
+    redis_stop(&bare);
+}
+
 /* --------------------------------------------------------------- all at once
  */
 
@@ -553,6 +580,7 @@ int main(void)
         live_test(without_a_line),
         live_test(no_lock_at_the_key),
         live_test(the_refusals),
+        live_test(without_scripts),
         live_test(a_crowd),
     };
     return live_run_with("permits", tests, live_tcp, live_unix, live_stop);

@@ -163,7 +163,7 @@ static void a_lost_answer_is_undone(void **state)
 
 /* ------------------------------------------------------------------ a crowd */
 
-enum { READERS = 8, ENOUGH = 12, HOLD_US = 5000 };
+enum { READERS = 8, ENOUGH = 40, HOLD_US = 5000 };
 
 static struct {
     atomic_int readers, writers, worst, grants[2];
