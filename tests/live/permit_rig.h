@@ -13,6 +13,7 @@
  *                         several hold the lock; then it is busy with several
  *     join, stay, leave   in line
  *     release, extend, keep, see    keep: CAP_TTL, see: INSPECT of that token
+ *     pass                release of a token to which it was handed over
  *
  * A number behind the token is the TTL; LEASE_MS without. yes: granted, or it
  * holds the lock; no: not; wrong: the key is no lock. Others:
@@ -180,6 +181,7 @@ static inline struct outcome permit_verb(
         {"stay", VERB_STAY, true, false},
         {"leave", VERB_RELEASE, true, false},
         {"release", VERB_RELEASE, false, false},
+        {"pass", VERB_RELEASE, false, false},
         {"extend", VERB_EXTEND, false, false},
         {"keep", VERB_CAP_TTL, false, false},
         {"see", VERB_INSPECT, false, false},
@@ -194,6 +196,7 @@ static inline struct outcome permit_verb(
             .client = slice_of(verbs[i].in_line ? CLIENT : ""),
             .window = WINDOW,
             .may_wait = verbs[i].may_wait,
+            .has_followers = strcmp(word, "pass") == 0,
             .want_left = holds_back,
             .asks_kind = holds_back,
             .ttl_ms = ttl_ms};

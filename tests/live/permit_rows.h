@@ -218,6 +218,17 @@ static const struct permit_row {
         "release c+1/0 yes; told ?d+1/0; hold 0; line 1; stay d+1/0 no;"
         "take e+1/0 no; set x yes; release x yes; sleep 110; stay d+1/0 yes;"
         "stands 30101; take e+1/0 yes; hold 2"},
+    {"who leaves last begins a gap when it is time for one",
+        "take a+1/0 yes; take b+1/0 yes; join x no; pass a+1/0 yes; quiet;"
+        "hold 1; pass b+1/0 yes; told ?x; hold 0; line 1; stay x no;"
+        "take c+1/0 no; set y yes; release y yes; quiet; sleep 110;"
+        "stay x yes; line 0"},
+    {"and hands it over when it is not",
+        "take a+1/0 yes; join x no; cmd SET {k}:nxl-g 1 PX 5000;"
+        "pass a+1/0 yes; told x; quiet; line 0"},
+    {"one of several who was not handed it does not put off the next gap",
+        "take a+1/0 yes; join x no; release a+1/0 yes; told x;"
+        "join b+1/0 no; pass x yes; told ?b+1/0; hold 0; line 1"},
     {"after a gap there is no mark: those in line come first all the same",
         "take a+1/2 yes; stands 30010; join b+2/2 no; release a+1/2 yes;"
         "told ?b+2/2; sleep 110; take c+1/2 no; told b+2/2; hold 1; line 0"},

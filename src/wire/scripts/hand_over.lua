@@ -16,18 +16,20 @@ end
 -- Hands the lock, which has this state, over to the first in its line. Returns
 -- 1, 2, 4 or 5, as release.lua does; and whether somebody may be left in line
 -- while the mark has been deleted. stands: the key and the mark have not been.
--- Raises no error.
-local function hand_over(s, key, mark, how, stands)
+-- shared: several held the lock. Raises no error.
+local function hand_over(s, key, mark, how, stands, shared)
     local beside, time = string.sub(mark, 1, -2), redis.pcall('TIME')
     if time.err then
         return 4, false
     end
     local line, gap_key, now = beside .. 'l', beside .. 'g', tick_of(time)
     local gap = not (s and s.used) and string.match(how, '^%?(%d+)$')
-    if stands then
+    if how == '+' and not (s and s.used) then
         -- A lock that is handed over again and again is left free for 100 ms in
         -- 7.5 s. In a gap no lock is handed over; so if this looks like one,
-        -- the server's clock was set back, and it is time for the next.
+        -- the server's clock was set back, and it is time for the next. The
+        -- last one of several holders begins it too: where readers and writers
+        -- take turns, none of the writers may ever find that it is time.
         local left = tonumber(redis.pcall('PTTL', gap_key))
         gap = left and (left < 0 or left > GAP_EVERY) and 100
     end
@@ -38,9 +40,12 @@ local function hand_over(s, key, mark, how, stands)
     if granted > 0 and stands then
         return 2, false
     elseif granted > 0 then
-        -- Here begin the hand-overs that keep others away.
+        -- Here begin the hand-overs that keep others away. Not if several held
+        -- the lock: one of them may have joined them in the middle of these.
         local left = redis.pcall('EXISTS', line) ~= 0
-        redis.pcall('SET', gap_key, '1', 'PX', GAP_EVERY, 'NX')
+        if not shared then
+            redis.pcall('SET', gap_key, '1', 'PX', GAP_EVERY, 'NX')
+        end
         return 2, left
     elseif failure then
         return 4, false
@@ -68,6 +73,7 @@ local function give_back(s, key, token, mark, how, gone)
         redis.replicate_commands()
     end
     local reply, left, pause
+    local shared = s and s.used
     -- With '+' the key stands until the line has been looked at, and then the
     -- next token replaces this one; the mark is left to whoever empties the
     -- line. Not before 3.2, see above.
@@ -87,7 +93,7 @@ local function give_back(s, key, token, mark, how, gone)
     elseif gone == 1 and not stands then
         return 1
     elseif not stands then
-        reply, left = hand_over(s, key, mark, how)
+        reply, left = hand_over(s, key, mark, how, false, shared)
     end
     if left then
         redis.pcall('SET', mark, '1', 'PX', '15000')
