@@ -92,6 +92,8 @@ static int read_list(struct holders *holders, const nxl_lock *lock)
 {
     int rc = NXL_OK;
 
+    /* Each of several servers shows only one of its holders. */
+    holders->partial = holders->servers > 1;
     for (size_t i = 0; rc == NXL_OK && i < holders->servers; i++)
         rc = read_server(holders, lock, i);
     return rc;
@@ -272,8 +274,9 @@ const char *holders_who(char *out, const struct holders *holders)
 {
     if (holders->count == 1 && !holders->partial)
         return holder_who(out, &holders->first);
-    snprintf(out, HOLDER_WHO, "%s%zu holders",
-        holders->partial ? "at least " : "", holders->count);
+    snprintf(out, HOLDER_WHO, "%s%zu holder%s",
+        holders->partial ? "at least " : "", holders->count,
+        holders->count == 1 ? "" : "s");
     return out;
 }
 

@@ -76,8 +76,7 @@ static void report_unfenced(const struct session *session)
 {
     const char *why = session->unfenced;
 
-    /* Of several holders all are right at once: there is none to be had. */
-    if (session->fenced || session->unlocked || args_share(session->args))
+    if (session->fenced || session->unlocked || !session_may_fence(session))
         return;
     event_report((struct event){.kind = EVENT_UNFENCED, .why = why},
         "'%s' has no fencing token, so NXLOCK_FENCE is not set: %s",

@@ -146,6 +146,14 @@ static bool say_short_lease(const struct session *session)
     return true;
 }
 
+bool session_may_fence(const struct session *session)
+{
+    const struct args *args = session->args;
+
+    return args->command == CMD_RUN && args->permits <= 1 &&
+           !(args->shared && nxl_client_servers(session->client) > 1);
+}
+
 /* Reports --permits with several servers, which the library refuses too. */
 static bool say_several_servers(const struct session *session)
 {
@@ -160,11 +168,9 @@ static bool say_several_servers(const struct session *session)
 
 static int open_lock(struct session *session, const char *label)
 {
-    const struct args *args = session->args;
-
     session->label = label;
     event_set_label(label);
-    session->fenced = args->command == CMD_RUN && !args_share(args);
+    session->fenced = session_may_fence(session);
     if (say_several_servers(session))
         return EXIT_USAGE;
     int rc = make_lock(session);

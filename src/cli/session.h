@@ -61,6 +61,11 @@ int session_open_plain(struct session *session, const struct args *args);
  * ends this process by that signal, so that a script around it ends too. */
 void session_close(struct session *session);
 
+/* Does the command draw a fencing token, if the server can? With permits
+ * several holders are right at once; and readers over several servers have no
+ * number in common. */
+bool session_may_fence(const struct session *session);
+
 /* Replaces the lock, which is not held, by one without a fencing token, because
  * of why. Returns a result of nxl_lock_new(). */
 int session_drop_fence(struct session *session, const char *why);

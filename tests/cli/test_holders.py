@@ -312,6 +312,26 @@ class Room(Tap):
         self.check("2 holders, 2 of 4 permits" in self.nx("list")[1],
                    "list: neither")
 
+    def over_several_servers(self, *others):
+        """Each of them shows one of its holders."""
+        for server in others:
+            server.cli("FLUSHALL")
+        urls = " ".join(f"-u {server.url}?guard_restarts=off&"
+                        "guard_failover=off&max_ttl_ms=100000"
+                        for server in (self.server, *others))
+        self.server.cli("FLUSHALL")
+        self.tokens = [self.acquire(f"-s {urls}") for _ in range(2)]
+        code, out, _ = self.nx(f"status job {urls}")
+        self.check(code == 0 and
+                   out.startswith("job: held by at least 1, shared\n"),
+                   "several servers: status", out)
+        for _ in range(2):
+            code, _, err = self.nx(f"unlock job --all --yes {urls}")
+            self.check(code == 0 and "repeat the command" in err,
+                       "unlock --all, which says that there may be more", err)
+        code, out, _ = self.nx(f"status job {urls}")
+        self.equal((code, out), (1, "job free\n"), "until it is free")
+
     def in_line(self):
         """A reader inside a reader, with a writer in line between them."""
         self.server.cli("FLUSHALL")
@@ -340,6 +360,8 @@ def main():
         room.many()
         room.over()
         room.in_line()
+        with Server() as second, Server() as third:
+            room.over_several_servers(second, third)
     return room.done()
 
 

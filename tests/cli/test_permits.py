@@ -115,7 +115,7 @@ class Room(Tap):
 
     def environment(self):
         """What CMD gets."""
-        for words, share, fenced in (("", None, True), ("-s", "+1/0", False),
+        for words, share, fenced in (("", None, True), ("-s", "+1/0", True),
                                      ("--permits 3", "+1/3", False),
                                      ("--permits 1", None, True)):
             self.server.cli("FLUSHALL")
