@@ -149,13 +149,30 @@ static bool lasts(const struct world *w, unsigned server, uint64_t token)
     return false;
 }
 
+/* Does every token that is wanted for the name fit? Over several servers one
+ * that does not keeps its votes from those that do, round after round. */
+static bool all_fit(
+    const struct world *w, unsigned name, const struct held *held)
+{
+    bool fit = true;
+    for (unsigned i = 0; i < w->setting.processes && fit; i++) {
+        const struct process *p = &w->process[i];
+        for (unsigned j = 0; p->alive && j < w->setting.workers && fit; j++) {
+            const struct worker *k = &p->worker[j];
+            fit = !acquires(k) || k->name != name || held_fits(held, k->share);
+        }
+    }
+    return fit;
+}
+
 /* Has it to wait for a holder that lasts, or for somebody in line who has? */
 static bool is_closed(
     const struct world *w, const struct worker *k, unsigned server)
 {
     const struct held *held = &w->progress.held[server][k->name];
     const struct queue *q = &w->server[server].data.queue[k->name];
-    bool fits = held_fits(held, k->share);
+    bool fits = w->options.servers > 1 ? all_fit(w, k->name, held)
+                                       : held_fits(held, k->share);
     for (unsigned i = 0; i < q->count && fits; i++)
         fits = held_fits(held, share_of(w, q->place[i].token));
     return !fits;

@@ -16,7 +16,9 @@
  * a process has set that stands still or has lost its servers.
  *
  * Where several hold a lock, it is free for a waiter if its token fits beside
- * those that last, and so do all that are in line, who may come first.
+ * those that last, and so do all that are in line, who may come first; over
+ * several servers, all that want it, because what one of them has for a round
+ * is kept from the others.
  *
  * The bound is made of turns. A turn is the longest delay before a round, the
  * round, and twice the way to a server and back, for what was on its way when
