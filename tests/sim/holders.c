@@ -392,8 +392,8 @@ void holders_release(struct world *w, struct model_server *s, struct message *m)
     bool others = holders_drop(w, s, &state, m);
     if (m->plain)
         return;
-    /* A gap is made by the last one, in the pause, or if it is told to. */
-    release.followed = false;
+    /* A gap is made by the last one: in the pause, or when it is time. */
+    release.followed = m->followed && !others;
     release.gap_ms = others ? 0 : pause ? GAP_MS : m->gap_ms;
     state = holders_look(w, s, m->name);
     if (!others)

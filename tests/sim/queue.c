@@ -293,7 +293,8 @@ void queue_hand_over(struct world *w, struct model_server *s,
 {
     struct queue *q = queue_of(w, s, m->name);
     int64_t marked_until_ms = q->marked_until_ms;
-    bool followed = m->followed && m->gap_ms == 0;
+    bool shared = share_of(w, m->token).weight > 0;
+    bool followed = m->followed && m->gap_ms == 0 && !shared;
     struct serving by = {
         .state = *state, .release = m, .denied = denied(w, s, DENIED_SET)};
     if (marked_until_ms == 0 && !followed)
@@ -307,7 +308,8 @@ void queue_hand_over(struct world *w, struct model_server *s,
             q->marked_until_ms = marked_until_ms; /* it was not touched */
         else if (q->count > 0)
             mark(w, s, q);
-        if (!followed && server_clock_ms(w, s) >= q->paced_until_ms)
+        bool paces = !followed && !shared;
+        if (paces && server_clock_ms(w, s) >= q->paced_until_ms)
             set_pace(w, s, q, 0);
     } else if (by.stopped) {
         if (!by.denied)
