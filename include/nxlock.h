@@ -1178,10 +1178,10 @@ typedef struct nxl_record {
  * held; the library takes it back as soon as it can; if it cannot, the work is
  * in doubt though nobody did it. Other results as nxl_lock_acquire(); also
  * NXL_E_UNSUPPORTED: several servers, NXL_SCHEME_TIMESTAMP, a server without
- * scripts or before 3.2, or guard_failover is on (the default over Sentinels)
- * and wait_replicas was not given, not even as 0; NXL_E_INVALID: the lock has
- * permits or is shared; NXL_E_WRONG_TYPE: the record's key holds something
- * else; NXL_E_URL: durable=1 in the URL, and the server writes no AOF. */
+ * scripts or before 3.2; NXL_E_INVALID: the lock has permits or is shared;
+ * NXL_E_WRONG_TYPE: the record's key holds something else; NXL_E_URL: durable=1
+ * in the URL, and the server writes no AOF; or guard_failover is on (the
+ * default over Sentinels) and wait_replicas was not given, not even as 0. */
 int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
     int64_t wait_ms) NXL_MUST_USE;
 

@@ -40,10 +40,6 @@ static const char *unsupported(const struct nxl_lock *lock)
         return "a record needs one server: a minority that forgets may end a "
                "lease early, but a record must be kept for days; use one of "
                "them, with appendonly yes, for this work";
-    if (lock->client->guards_failover && !lock->client->copies_decided)
-        return "a failover may lose the record: write wait_replicas=1 in the "
-               "URL (2: for two failures), or wait_replicas=0 (HARM: work may "
-               "be done twice)";
     if (lock->operation.requests[0].server->dialect.ttl_in_values)
         return "a record needs scripts, which scheme=timestamp does not use";
     return NULL;
@@ -62,6 +58,11 @@ static int start_begin(
             "exclusive lock; use a handle without them");
     if (why)
         return call_ends(lock, NXL_E_UNSUPPORTED, why);
+    if (lock->client->guards_failover && !lock->client->copies_decided)
+        return call_ends(lock, NXL_E_URL,
+            "a failover may lose the record: write wait_replicas=1 in the URL "
+            "(2: for two failures), or wait_replicas=0 (HARM: work may be done "
+            "twice)");
     if (!once_of(lock))
         return call_ends(
             lock, NXL_E_NOMEM, "out of memory: cannot begin the work");

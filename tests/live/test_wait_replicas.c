@@ -489,7 +489,7 @@ static void a_record_needs_a_decision(void **state)
 {
     nxl_client *client = client_at("redis://127.0.0.1:1/?guard_failover=on");
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    assert_result(nxl_once_begin(lock, NULL, 0), NXL_E_UNSUPPORTED, lock);
+    assert_result(nxl_once_begin(lock, NULL, 0), NXL_E_URL, lock);
     assert_contains(nxl_lock_errmsg(lock), "write wait_replicas=1");
     assert_contains(nxl_lock_errmsg(lock), "wait_replicas=0 (HARM: ");
     end(lock, client);
