@@ -82,6 +82,7 @@ void exchange_move(
     x->strategy_index = from->strategy_index;
     x->step = from->step;
     x->due = from->due;
+    x->shared = from->shared;
     exchange_inherit(x, from);
 }
 

@@ -247,6 +247,15 @@ static void another_one_takes_over(void **state)
     assert_int_equal(answer_to(&y, "-NOSCRIPT x"), EXCHANGE_DONE);
     assert_string_equal(outcome_of(&y), "retry: NOSCRIPT x");
 
+    /* It is still one of a lock that several hold: there is no other way. */
+    begin('r', 0);
+    play(BY_HASH, NULL);
+    x.shared = true;
+    exchange_move(&x, &y, &copy);
+    assert_int_equal(answer_to(&y, "-NOPERM x"), EXCHANGE_DONE);
+    assert_contains(outcome_of(&y), "NOPERM x");
+    assert_int_equal(dialect.preferred[VERB_RELEASE], 0);
+
     /* On another way; and then on another connection. */
     begin('r', 0);
     play(BY_HASH NOPERM WATCH, NULL);
