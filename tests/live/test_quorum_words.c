@@ -100,7 +100,7 @@ static void no_info(void **state)
     rights("+@all", "-info");
     two_are_old();
     is_told(login("secret", ""), GUARDED, servers[6].url, "INFO is refused",
-        "guard_restarts=off (risk: ");
+        "allow its user to run INFO (ACL: +info)");
 }
 
 static void a_right_is_missing(void **state)
