@@ -382,7 +382,7 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
 void endpoints_lead_to_sentinel(struct endpoints *e, unsigned i)
 {
     struct endpoint *only = &e->at[0];
-    endpoint_lead_to_sentinel(only, i);
+    endpoint_become_sentinel(only, i);
     if (!only->needs_tls) {
         tls_free(only->tls);
         only->tls = NULL;

@@ -110,6 +110,7 @@ static struct nxl_lock *make_lock(
         return NULL;
     lock->token = lock->own_token = (char *)(lock->ballots + ballots);
     lock->own_len = lock->token_len = (uint8_t)token_len;
+    /* The first byte stays zero: nothing has been acquired yet. */
     memcpy(lock->own_token + 1, token + 1, token_len);
     call_init(&lock->call);
     list_init(&lock->node);

@@ -122,8 +122,8 @@ static struct limit limit_for(const char *name, const struct bounds *bounds)
     if (strcmp(name, "ttl_ms") == 0) {
         limit.low = bounds->least_ttl_ms;
         limit.high = bounds->max_ttl_ms;
-        if (limit.otherwise > limit.high)
-            limit.otherwise = limit.high;
+        if (limit.default_value > limit.high)
+            limit.default_value = limit.high;
     } else if (strcmp(name, "min_hold_ms") == 0) {
         limit.high = bounds->max_ttl_ms;
     } else if (strcmp(name, "max_hold_ms") == 0) {
@@ -221,8 +221,8 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
     struct lock_settings *set)
 {
     int64_t first = o->retry_min_ms, most = o->retry_max_ms;
-    int64_t usual_first = limit_of("retry_min_ms")->otherwise;
-    int64_t usual_most = limit_of("retry_max_ms")->otherwise;
+    int64_t usual_first = limit_of("retry_min_ms")->default_value;
+    int64_t usual_most = limit_of("retry_max_ms")->default_value;
     if (!most)
         most = first > usual_most ? first : usual_most;
     if (!first)
@@ -305,7 +305,7 @@ bool options_lock(struct nxl_client *client, const char *name,
         !options_read(&o, sizeof(o), options, "nxl_lock_options", error))
         return false;
     bounds.ttl_ms =
-        o.ttl_ms ? o.ttl_ms : limit_for("ttl_ms", &bounds).otherwise;
+        o.ttl_ms ? o.ttl_ms : limit_for("ttl_ms", &bounds).default_value;
     bounds.min_hold_ms = o.min_hold_ms;
     bounds.permits = o.permits;
     *set = (struct lock_settings){.label = o.label,
@@ -335,7 +335,7 @@ bool options_once(const nxl_once_options *options, uint32_t ttl_ms,
     if (!check_members(o, of_once, COUNT_OF(of_once), &bounds, error))
         return false;
     if (!o->keep_ms)
-        o->keep_ms = limit_of("keep_ms")->otherwise;
+        o->keep_ms = limit_of("keep_ms")->default_value;
     return true;
 }
 

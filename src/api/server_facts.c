@@ -126,7 +126,7 @@ static void add_error(const struct server *s, nxl_server_facts *facts)
     if (s->state != SERVER_DOWN)
         return;
     text_copy(&s->why, facts->error, sizeof(facts->error));
-    facts->sentinel = s->why_fault == FAULT_SENTINEL;
+    facts->sentinel = s->why_fault == FAULT_IS_SENTINEL;
     facts->no_database = s->why_fault == FAULT_NO_DATABASE;
 }
 

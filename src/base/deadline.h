@@ -39,7 +39,7 @@ static inline uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* An optional time limit that there is not, and one that has always passed. */
+/* Of an optional time limit: there is none; and it has passed already. */
 #define LIMIT_NONE UINT64_C(0)
 #define LIMIT_PASSED UINT64_C(1)
 

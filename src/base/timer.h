@@ -21,7 +21,7 @@
 #include "base/deadline.h"
 
 struct timer {
-    uint64_t at;      /* NEVER or, with heap_slot 0, anything: it is not set */
+    uint64_t at;      /* when it is due; only valid if heap_slot is not 0 */
     size_t heap_slot; /* index in the heap + 1; 0: not there */
 };
 
@@ -45,8 +45,9 @@ void timers_free(struct timers *t);
 void timer_set(struct timers *t, struct timer *timer, uint64_t at);
 void timer_stop(struct timers *t, struct timer *timer);
 
-/* No timer is due earlier; NEVER when none is set. It may be the time from
- * which one was moved: then timers_due() has none at that time. */
+/* No timer is due earlier; NEVER when none is set. It may be too
+ * early, where a timer was moved to a later time: then timers_due() has none.
+ */
 static inline uint64_t timers_next(const struct timers *t)
 {
     return t->set > 0 ? t->heap[0].key : NEVER;

@@ -2,7 +2,7 @@
 /*
  * Asks the former primary whether it has handed over all its data, when the
  * Sentinels name another one: after SENTINEL FAILOVER ... COORDINATED it has,
- * and locks need not pause at the new primary (LINEAGE_HANDED_OVER).
+ * and locks need not pause at the new primary (LINEAGE_COORDINATED).
  *
  * Invariant: it is sent a handshake and a PING, and is waited for at most for
  * FORMER_PATIENCE_MS, or twice that if nobody drove the client meanwhile. If it

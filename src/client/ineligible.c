@@ -36,7 +36,7 @@ static void explain_cause(
         text_add(text, "restarted, promoted or replaced ");
         break;
     case CAUSE_PROMOTED:
-    case CAUSE_HANDED_OVER:
+    case CAUSE_COORDINATED:
         text_add(text, "promoted ");
         break;
     case CAUSE_NAMED:
@@ -51,7 +51,7 @@ static void explain_cause(
         break;
     }
     add_seconds(text, elapsed(e->since, now) / NS_PER_S);
-    if (e->cause == CAUSE_HANDED_OVER) {
+    if (e->cause == CAUSE_COORDINATED) {
         text_add(text, " ago, with all locks");
         return;
     }

@@ -7,6 +7,11 @@
  * nodes_free(), so requests, channels and the poller point to it. Which server
  * has which number in a vote is decided by nodes_at() alone; a request knows
  * its server.
+ *
+ * How it fits together: an endpoint is a URL (config/url.h), and a target what
+ * a connection needs of it. A server (net/state.h) is one connection to a
+ * target, and a node a server with its vote and its second connection. What the
+ * core sees of a node is a peer (core/state.h).
  */
 #ifndef NXLOCK_CLIENT_NODES_H
 #define NXLOCK_CLIENT_NODES_H

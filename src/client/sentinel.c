@@ -35,7 +35,7 @@ struct sentinel *sentinel_new(struct nodes *nodes, const struct endpoint *e,
     st->listed = listed;
     st->place = nth;
     st->settings = e->settings;
-    settings_lead_to_sentinels(&st->settings);
+    settings_become_sentinels(&st->settings);
     const struct target to = {&e->sentinels->at[listed], &st->settings,
         e->sentinels->tls ? e->tls : NULL, e->server, nth};
     server_init(&st->server, &to, true, (uint64_t)(uintptr_t)st);
@@ -148,7 +148,7 @@ static void refuse(struct sentinel *st, enum fault fault)
 static void unknown_service(struct sentinel *st)
 {
     const char *services = st->server.handshake.why;
-    refuse(st, FAULT_SENTINELS);
+    refuse(st, FAULT_WRONG_SENTINELS);
     text_add(&st->why, "it knows no service '");
     text_add_foreign(&st->why, slice_of(st->endpoint->sentinels->service));
     text_add(&st->why, "'; it monitors ");

@@ -286,7 +286,7 @@ void channel_close(struct channel *c, uint64_t now)
     if (++l->unused <= UNUSED_MAX)
         return;
     if (up_now(l) && !l->stopped)
-        server_replace(&l->server, FAULT_NOT_PRIMARY,
+        server_drop_connection(&l->server, FAULT_NOT_PRIMARY,
             "it listens to channels that are no longer in use", now);
     free_unused(l);
 }
@@ -351,7 +351,7 @@ static void take_message(
 {
     struct channel *c = channel_find(s->listener, message->text);
     if (!c || !channel_confirmed(c))
-        server_replace(&s->listener->server, FAULT_NOT_REDIS,
+        server_drop_connection(&s->listener->server, FAULT_NOT_REDIS,
             "a message on a channel that was not asked for", now);
     else if (s->on_message)
         s->on_message(c, message->value, now);
@@ -478,7 +478,7 @@ void subscriber_tested(struct subscriber *s, unsigned connection,
     if (!no_listener || l->test_failed)
         return;
     l->remade_for = commands;
-    server_replace(&l->server, FAULT_NOT_PRIMARY,
+    server_drop_connection(&l->server, FAULT_NOT_PRIMARY,
         "the server does not reach the connection", now);
 }
 

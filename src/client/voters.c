@@ -160,7 +160,7 @@ static void explain_refusal(const struct node *n, uint64_t now,
 static void judge_again(struct node *n, uint64_t now)
 {
     if (eligibility_recheck(&n->voter.eligibility, now))
-        server_reconnect(&n->server);
+        server_mark_stale(&n->server);
 }
 
 bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
@@ -174,7 +174,7 @@ bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     if (e->reason != REASON_NONE && n->server.state == SERVER_DOWN)
         return true;
     if (eligibility_recheck(e, now)) {
-        server_reconnect(&n->server);
+        server_mark_stale(&n->server);
         return true; /* the new connection is judged first */
     }
     explain_refusal(n, now, refusal, words);

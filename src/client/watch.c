@@ -388,7 +388,7 @@ static void take_nobody(struct watch *w, uint64_t now)
     if (needed > most_that_can(w)) {
         if (ask_others(w, now))
             return; /* their answer comes first */
-        fault = FAULT_SENTINELS;
+        fault = FAULT_WRONG_SENTINELS;
         text_addf(&why,
             "%u Sentinels must name the primary, and the URL has only %u",
             needed, most_that_can(w));

@@ -25,7 +25,7 @@ struct limit {
     enum limit_kind kind;
     /* TEXT, ASCII: the number of bytes. high INT64_MAX: there is no limit. */
     int64_t low, high;
-    int64_t otherwise;        /* the default, unless it is a text */
+    int64_t default_value;    /* the default, unless it is a text */
     const char *const *words; /* WORD: for 0 to high */
     const char *why;          /* where the bounds come from; NULL: fixed */
 };

@@ -154,7 +154,7 @@ void settings_init(struct settings *settings)
     *settings = (struct settings){0};
     for (size_t i = 0; i < COUNT; i++)
         if (limits[i].kind != LIMIT_TEXT)
-            param_set_number(settings, i, (uint64_t)limits[i].otherwise);
+            param_set_number(settings, i, (uint64_t)limits[i].default_value);
 }
 
 bool param_of_server(size_t row)

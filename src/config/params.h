@@ -54,7 +54,7 @@ struct settings {
     struct login_settings login;
     struct login_settings sentinel_login; /* to the Sentinels */
     uint64_t sentinel_tls;   /* 0 or 1; valid only if the URL sets it */
-    bool to_sentinels;       /* settings_lead_to_sentinels() was called */
+    bool to_sentinels;       /* settings_become_sentinels() was called */
     char *prefix;            /* owned; NULL: none */
     uint64_t poll;           /* 0 or 1: do not wait in line */
     uint64_t guard_restarts; /* enum guard_switch */

@@ -620,7 +620,7 @@ static void free_sentinels(struct sentinels *s)
     free(s);
 }
 
-void settings_lead_to_sentinels(struct settings *settings)
+void settings_become_sentinels(struct settings *settings)
 {
     struct login_settings login = settings->login;
     settings->login = settings->sentinel_login;
@@ -632,7 +632,7 @@ void settings_lead_to_sentinels(struct settings *settings)
     settings->wait_replicas = settings->wait_aof = 0;
 }
 
-void endpoint_lead_to_sentinel(struct endpoint *endpoint, unsigned i)
+void endpoint_become_sentinel(struct endpoint *endpoint, unsigned i)
 {
     struct sentinels *all = endpoint->sentinels;
     free_address(&endpoint->address);
@@ -642,7 +642,7 @@ void endpoint_lead_to_sentinel(struct endpoint *endpoint, unsigned i)
     free_sentinels(all);
     endpoint->sentinels = NULL;
     free(endpoint->settings.sni);
-    settings_lead_to_sentinels(&endpoint->settings);
+    settings_become_sentinels(&endpoint->settings);
 }
 
 void endpoint_free(struct endpoint *endpoint)

@@ -93,10 +93,10 @@ void endpoint_free(struct endpoint *endpoint);
 
 /* Changes the settings of a URL to those of a connection to its Sentinels,
  * which have a login of their own. sni is not freed. */
-void settings_lead_to_sentinels(struct settings *settings);
+void settings_become_sentinels(struct settings *settings);
 
 /* Makes the endpoint that of one of its Sentinels, number i, which may need no
  * TLS although *tls is set. */
-void endpoint_lead_to_sentinel(struct endpoint *endpoint, unsigned i);
+void endpoint_become_sentinel(struct endpoint *endpoint, unsigned i);
 
 #endif

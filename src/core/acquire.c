@@ -37,20 +37,21 @@
 #define CONNECT_GRACE (10 * NS_PER_MS)
 
 /* May a token of this call be at a quorum? It may be the token of this round,
- * or an earlier one at a server that has not answered in this round or still
- * owes a cleanup. Call it after the undo was sent: until then the parts do not
- * show the grants. */
-static bool in_doubt(const struct acquire *a)
+ * or an earlier one at a server that has not answered in this round, or whose
+ * cleanup is not over. clean: servers that certainly have no earlier token.
+ * Call it after the undo was sent: until then the parts do not show the grants.
+ */
+static bool token_may_be_at_quorum(const struct acquire *a)
 {
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
     unsigned clean = t.yes + t.no - a->owed;
     return t.yes + t.unsure >= t.quorum ||
-           (a->doubt && t.servers - clean >= t.quorum);
+           (a->earlier_token_left && t.servers - clean >= t.quorum);
 }
 
-/* Likewise, whatever undoes a grant that did not count: it may not have been
- * carried out yet. */
-static bool may_be_own(const struct acquire *a)
+/* The same, where what undoes a void grant (one that did not count) may not
+ * have been carried out yet. */
+static bool token_or_void_may_be_at_quorum(const struct acquire *a)
 {
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
     unsigned voids = 0;
@@ -103,7 +104,7 @@ static void begin_round(struct acquire *a)
 {
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
-    a->doubt = in_doubt(a);
+    a->earlier_token_left = token_may_be_at_quorum(a);
     for (unsigned i = 0; i < a->terms.servers; i++)
         a->terms.ballots[i] = (struct ballot){.part = PART_TO_SEND};
     a->phase = PHASE_ROUND;
@@ -119,8 +120,8 @@ static void begin_round(struct acquire *a)
     a->round_busy_until = NEVER;
     a->may_line_up = false;
     /* What undoes a grant may not have been carried out yet. */
-    a->doubted =
-        a->doubt || a->undone || (a->terms.servers > 1 && a->rounds > 1);
+    a->earlier_token_possible = a->earlier_token_left || a->had_void_grant ||
+                                (a->terms.servers > 1 && a->rounds > 1);
     a->want_left = a->rounds > 1 || (a->terms.wait_until > a->round_started &&
                                         a->backoff.first_ns > SHORT_DELAY);
     if (a->lost_to_holders >= ROUNDS_UNASKED) {
@@ -143,7 +144,7 @@ void acquire_start(
 
 struct witness acquire_witness(const struct acquire *a)
 {
-    return (struct witness){in_doubt(a), false, a->busy_until};
+    return (struct witness){token_may_be_at_quorum(a), false, a->busy_until};
 }
 
 /* A wait has ended without a grant. */
@@ -160,7 +161,8 @@ static void lose(struct acquire *a)
 {
     struct witness w = acquire_witness(a);
     enum verdict verdict = witness_verdict(&w, a->now);
-    if (verdict == VERDICT_NO && a->undone && may_be_own(a))
+    if (verdict == VERDICT_NO && a->had_void_grant &&
+        token_or_void_may_be_at_quorum(a))
         verdict = VERDICT_UNKNOWN;
     if (a->recorded)
         a->verdict = VERDICT_RECORDED;
@@ -231,7 +233,8 @@ static void note_holder(struct acquire *a)
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
     unsigned able = t.yes + t.no + t.open;
     bool cut_off = a->unanswered > 0 && a->round_end == a->terms.end;
-    /* However short the key lasts: this round asked just now. */
+    /* A busy answer counts at least until now (or one timeout after the round
+     * began), even if the key was about to expire. */
     uint64_t least = deadline_after(a->round_started, a->terms.timeout_ns);
     a->was_busy = !a->expired && able >= t.quorum;
     if (a->was_busy && a->lost_to_holders < ROUNDS_UNASKED)
@@ -321,7 +324,7 @@ static void record_void_grant(
 {
     record_acquire_fault(a, server, fault, true);
     a->terms.ballots[server].is_void = true;
-    a->undone = true;
+    a->had_void_grant = true;
     a->token_spoilt = guarded(GUARD_VOID_TOKEN);
 }
 
@@ -334,7 +337,7 @@ static void record_busy(
         busy_until(outcome->sent_at, left_ms, a->terms.timeout_ns));
     a->token_spoilt = a->token_spoilt || outcome->unsure;
     a->several_hold = a->several_hold || outcome->several;
-    a->owed = (unsigned char)(a->owed + outcome->owed);
+    a->owed = (unsigned char)(a->owed + outcome->earlier_token_may_remain);
     /* Several holders (a split vote): retry when the first lease ends. */
     if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))
         a->left_ms = left_ms;
@@ -454,7 +457,7 @@ void acquire_cancel(struct acquire *a)
 }
 
 /* The parts still show the grants: until another round is answered the token
- * may be at a quorum, and in_doubt() says so. */
+ * may be at a quorum, and token_may_be_at_quorum() says so. */
 void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
 {
     a->now = later(a->now, now);
@@ -498,7 +501,7 @@ void acquire_granted(
     a->phase = PHASE_OVER;
 }
 
-void acquire_begin_work(struct acquire *a, uint64_t now)
+void acquire_one_more_round(struct acquire *a, uint64_t now)
 {
     a->now = later(a->now, now);
     /* If the wait has ended by now, this takes a little longer. */
@@ -527,7 +530,7 @@ void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
     uint64_t busy_until, uint64_t now)
 {
     a->now = later(a->now, now);
-    a->doubt = doubt;
+    a->earlier_token_left = doubt;
     a->busy_until = busy_until;
     a->line_fails = fault != FAULT_NONE;
     begin_round(a);

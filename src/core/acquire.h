@@ -43,7 +43,8 @@ struct acquire {
     unsigned rounds;            /* started so far */
 
     /* What the requests of this round say: see struct verb. */
-    bool doubted : 1;   /* an earlier token of this call may be at a server */
+    bool earlier_token_possible : 1; /* an earlier token of this call may be at
+                                        a server */
     bool want_left : 1; /* from the second round on; and in the first, if a
                          * long delay would follow */
     bool asks_kind : 1; /* after some rounds that were lost to a holder */
@@ -53,7 +54,7 @@ struct acquire {
     bool may_line_up : 1;
     uint32_t hold_back_ms; /* see lost_to_several */
 
-    /* private */
+    /* For acquire.c, and what asks whether the token is held. */
     bool token_spoilt : 1; /* a server that said "busy" has written it, or it
                             * was granted by the line */
     bool token_wanted : 1; /* EFFECT_TOKEN comes before the next EFFECT_SEND */
@@ -61,14 +62,16 @@ struct acquire {
                             * is gone (see acquire_again) */
     bool was_busy : 1;     /* this round was lost to another holder */
     bool several_hold : 1; /* this round: a server has said so */
-    bool doubt : 1; /* the token of an earlier round may still be at a quorum */
-    bool undone : 1;     /* a server's grant has not counted, now or before */
-    bool line_fails : 1; /* the line could not be used */
+    bool earlier_token_left : 1; /* the token of an earlier round may still be
+                                    at a quorum */
+    bool had_void_grant : 1; /* a server's grant has not counted, now or before
+                              */
+    bool line_fails : 1;     /* the line could not be used */
     bool token_is_held : 1;  /* the line has granted the lock to the token of
-                              * this round: see acquire_begin_work() */
+                              * this round: see acquire_one_more_round() */
     bool recorded : 1;       /* the server has a record of the work */
-    unsigned char owed;      /* servers that said "busy", perhaps because of an
-                              * earlier token of this call: outcome.owed */
+    unsigned char owed; /* servers that said "busy", which an earlier token of
+                         * this call may explain: see struct outcome */
     unsigned char permanent; /* servers with a fault that is not transient */
     uint16_t contended;      /* rounds lost to other clients, several servers */
     /* Rounds lost to a holder, and those of them that were lost to several who
@@ -85,8 +88,9 @@ struct acquire {
     uint64_t connect_by;
     uint64_t now; /* the latest time handed in */
     uint64_t round_started, round_end;
-    /* ns: how long servers took in this round, without the time before they
-     * were tried, and in the longest. Could another round end in time? */
+    /* In ns: how long the servers took in this round, not counting the time
+     * before they were tried; and in the slowest round. From the latter follows
+     * whether another round can end in time. */
     uint64_t round_took, longest_round;
     uint64_t retry_at;         /* PHASE_WAITING: the next round starts */
     uint64_t round_busy_until; /* this round: the earliest busy_until() */
@@ -125,7 +129,7 @@ bool acquire_line_up(struct acquire *a);
 /* After acquire_granted(): one more round, with the same token, for what JOIN
  * and STAY do not do: a BEGIN records that the work begins; after a message, an
  * EXTEND is what replicas have to confirm. */
-void acquire_begin_work(struct acquire *a, uint64_t now);
+void acquire_one_more_round(struct acquire *a, uint64_t now);
 /* The wait in line has ended by a grant, which lasts until deadline. */
 void acquire_granted(
     struct acquire *a, uint64_t sent_at, uint64_t deadline, uint64_t now);

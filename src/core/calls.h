@@ -26,8 +26,7 @@ bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now);
 bool life_release(struct life *l, uint64_t seed, uint64_t now);
 /* own: it is the token that the lock already has. Not while it is held. */
 void life_adopt(struct life *l, bool own, uint64_t seed, uint64_t now);
-/* INSPECT, or any other call that only asks the servers and does not touch the
- * lease. */
+/* INSPECT, or any other call that leaves the lease alone. */
 void life_query(
     struct life *l, enum life_call call, uint64_t seed, uint64_t now);
 /* Removes a value. own: it is the lock's own token, which ends its lease. */

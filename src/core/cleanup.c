@@ -77,7 +77,7 @@ static enum cleanup_cause cause_of(const struct cancelled *r)
         return cause_of_acquire(r);
     case RESIDUE_TOKEN:
         return cause_of_stay(r);
-    case RESIDUE_UNDELETED:
+    case RESIDUE_OWN_KEY:
         return cause_of_release(r);
     }
     return CLEANUP_NONE;
@@ -120,7 +120,7 @@ static void limit_lifetime(struct cleanup *c, uint64_t now)
 
 static void try_later(struct cleanup *c, uint64_t now)
 {
-    c->state = CLEANUP_DUE;
+    c->state = CLEANUP_IDLE;
     c->next_try = deadline_after(now, c->interval);
     c->interval = earlier(2 * c->interval, LAST_INTERVAL);
 }
@@ -132,7 +132,7 @@ void cleanup_start(struct cleanup *c, enum cleanup_cause cause, uint64_t ttl_ns,
     *c = (struct cleanup){
         .state = cause == CLEANUP_RELEASE_SENT     ? CLEANUP_DELETING
                  : cause == CLEANUP_ACQUIRE_IN_USE ? CLEANUP_WATCHING
-                                                   : CLEANUP_DUE,
+                                                   : CLEANUP_IDLE,
         .acquire = settled ? ACQUIRE_OVER : ACQUIRE_AHEAD,
         .in_use =
             cause == CLEANUP_ACQUIRE_IN_USE || cause == CLEANUP_ACQUIRE_LOST,
@@ -160,7 +160,7 @@ unsigned cleanup_next(struct cleanup *c, const char *run_id, uint64_t now)
         return kill ? CLEANUP_SEND_KILL | CLEANUP_SEND_DELETE
                     : CLEANUP_SEND_DELETE;
     }
-    c->state = kill ? CLEANUP_KILLING : CLEANUP_DUE;
+    c->state = kill ? CLEANUP_KILLING : CLEANUP_IDLE;
     /* DUE: there is nothing to do until the token is no longer in use. */
     c->next_try = NEVER;
     return kill ? CLEANUP_SEND_KILL : 0;
@@ -174,7 +174,7 @@ void cleanup_put_off(struct cleanup *c, uint64_t now)
 void cleanup_withdrawn(struct cleanup *c, uint64_t now)
 {
     c->state =
-        c->state == CLEANUP_KILL_DELETING ? CLEANUP_KILLING : CLEANUP_DUE;
+        c->state == CLEANUP_KILL_DELETING ? CLEANUP_KILLING : CLEANUP_IDLE;
     c->next_try = now;
 }
 
@@ -187,7 +187,7 @@ void cleanup_kill_answered(struct cleanup *c, bool acknowledged, uint64_t now)
     if (c->state != CLEANUP_KILLING)
         return;
     bool stays = must_stay(c, now);
-    c->state = stays && acknowledged ? CLEANUP_DONE : CLEANUP_DUE;
+    c->state = stays && acknowledged ? CLEANUP_DONE : CLEANUP_IDLE;
     c->next_try = stays ? NEVER : now;
 }
 
@@ -212,7 +212,7 @@ void cleanup_acquire_answered(struct cleanup *c, bool not_applied, uint64_t now)
 {
     c->acquire = ACQUIRE_OVER;
     if (c->state == CLEANUP_WATCHING ||
-        (not_applied && c->state == CLEANUP_DUE))
+        (not_applied && c->state == CLEANUP_IDLE))
         c->state = CLEANUP_DONE;
     else if (not_applied)
         c->until = now; /* whether or not the deletion succeeds */
@@ -227,10 +227,10 @@ void cleanup_connection_lost(
      * compare-and-delete that makes the server close its connections. */
     if (!c->lost)
         c->next_try = now;
-    else if (c->state != CLEANUP_DUE)
+    else if (c->state != CLEANUP_IDLE)
         try_later(c, now);
     c->lost = true;
-    c->state = CLEANUP_DUE;
+    c->state = CLEANUP_IDLE;
     limit_lifetime(c, now);
     /* Else it is on an earlier connection. */
     if (c->acquire == ACQUIRE_AHEAD ||
@@ -249,7 +249,7 @@ void cleanup_not_in_use(struct cleanup *c, uint64_t not_after, uint64_t now)
         return;
     c->in_use = false;
     c->not_after = not_after;
-    if (c->state == CLEANUP_DUE)
+    if (c->state == CLEANUP_IDLE)
         c->next_try = now;
 }
 
@@ -266,7 +266,7 @@ bool cleanup_can_cancel(const struct cleanup *c)
     case CLEANUP_DELETING:
     case CLEANUP_KILL_DELETING:
         return false;
-    case CLEANUP_DUE: /* its acquire may be unanswered, so no one can have seen
+    case CLEANUP_IDLE: /* its acquire may be unanswered, so no one can have seen
                          the token */
         return c->until != NEVER;
     default:
@@ -277,7 +277,7 @@ bool cleanup_can_cancel(const struct cleanup *c)
 void cleanup_cancel(struct cleanup *c, bool applied)
 {
     bool may_come = c->acquire != ACQUIRE_OVER && !applied;
-    if (c->state == CLEANUP_DUE && !may_come)
+    if (c->state == CLEANUP_IDLE && !may_come)
         c->state = CLEANUP_DONE;
     else
         c->in_use = true;
@@ -285,6 +285,6 @@ void cleanup_cancel(struct cleanup *c, bool applied)
 
 void cleanup_tick(struct cleanup *c, uint64_t now)
 {
-    if (c->state == CLEANUP_DUE && now >= c->until)
+    if (c->state == CLEANUP_IDLE && now >= c->until)
         c->state = CLEANUP_EXPIRED;
 }

@@ -2,7 +2,7 @@
 /*
  * Removes one token from one server when it is no longer wanted: after an
  * acquire that was cancelled, or a release without an answer. (After a BEGIN it
- * sends UNBEGIN, which also records that nothing happened, and not a
+ * sends UNDO_BEGIN, which also records that nothing happened, and not a
  * compare-and-delete.) It does no input or output: its driver reports what
  * happened; it says what to send now and when to call again.
  *
@@ -80,7 +80,7 @@ struct cancellation cancel_request(const struct cancelled *r);
 /* ------------------------------------------------------------ the machine */
 
 enum cleanup_state {
-    CLEANUP_DUE,           /* nothing is under way; see next_try */
+    CLEANUP_IDLE,          /* nothing is under way; see next_try */
     CLEANUP_DELETING,      /* the compare-and-delete has been sent */
     CLEANUP_KILLING,       /* CLIENT KILL has been sent */
     CLEANUP_KILL_DELETING, /* CLIENT KILL, then the compare-and-delete */
@@ -115,9 +115,9 @@ struct cleanup {
 void cleanup_start(struct cleanup *c, enum cleanup_cause cause, uint64_t ttl_ns,
     uint64_t not_after, uint64_t now);
 
-/* In state DUE: returns what to send now, CLIENT KILL of client_id first, and
- * sets the state as if it had been sent; cleanup_put_off() takes that back.
- * run_id: of the server's process now, or "" if unknown. */
+/* In state CLEANUP_IDLE: returns what to send now, CLIENT KILL of client_id
+ * first, and sets the state as if it had been sent; cleanup_put_off() takes
+ * that back. run_id: of the server's process now, or "" if unknown. */
 #define CLEANUP_SEND_KILL 1U
 #define CLEANUP_SEND_DELETE 2U
 unsigned cleanup_next(struct cleanup *c, const char *run_id, uint64_t now);

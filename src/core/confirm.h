@@ -34,11 +34,12 @@ struct sentinel_view {
     uint16_t port;
     uint64_t asked_at; /* before the question was sent; 0: it names nobody */
     uint64_t since;    /* it has named that address since then at least */
-    unsigned others;   /* Sentinels of the service that it knows, but itself */
+    unsigned
+        others; /* Sentinels of the service that it knows, without itself */
 };
 
 struct confirm {
-    unsigned listed; /* that there are at least */
+    unsigned listed; /* Sentinels in the URL: there may be more */
     unsigned count;  /* of the views */
     struct sentinel_view views[CONFIRM_SENTINELS];
 };

@@ -136,7 +136,7 @@ static void quarantine_named(struct eligibility *e,
 {
     uint64_t named = info->named_s > 0 ? (uint64_t)info->named_s : 0;
     if (is_named(terms) && news != LINEAGE_REPLICA &&
-        news != LINEAGE_HANDED_OVER && (named > 0 || guarded(GUARD_AGE)))
+        news != LINEAGE_COORDINATED && (named > 0 || guarded(GUARD_AGE)))
         quarantine_rest(
             e, eligibility_needed_s(terms), named, CAUSE_NAMED, now);
 }
@@ -167,14 +167,14 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
     uint64_t named = later(age, named_age_s(info, second));
     bool promoted = terms->failover && was_promoted(info, terms);
     enum quarantine_cause cause = promoted ? CAUSE_PROMOTED : CAUSE_CHANGED;
-    if (news == LINEAGE_HANDED_OVER && !terms->failover)
+    if (news == LINEAGE_COORDINATED && !terms->failover)
         news = LINEAGE_PROMOTED;
     switch (news) {
     case LINEAGE_REPLICA:
         return;
-    case LINEAGE_HANDED_OVER:
+    case LINEAGE_COORDINATED:
         quarantine_rest(
-            e, handed_over_s(e, info, terms), 0, CAUSE_HANDED_OVER, now);
+            e, handed_over_s(e, info, terms), 0, CAUSE_COORDINATED, now);
         return;
     case LINEAGE_PROMOTED: /* it has another server's data, AOF or not */
         quarantine_rest(e, needed, age, cause, now);
@@ -231,7 +231,7 @@ static bool is_failover(enum lineage_news news, const struct server_info *info,
     const struct eligibility_terms *terms)
 {
     switch (news) {
-    case LINEAGE_HANDED_OVER:
+    case LINEAGE_COORDINATED:
     case LINEAGE_PROMOTED:
     case LINEAGE_UNSEEN:
         return true;
@@ -322,7 +322,7 @@ int64_t eligibility_named_s(const struct eligibility *e, uint64_t now)
 int64_t eligibility_handed_over_s(const struct eligibility *e,
     const struct eligibility_terms *terms, uint64_t now)
 {
-    if (e->cause != CAUSE_HANDED_OVER || e->since != now)
+    if (e->cause != CAUSE_COORDINATED || e->since != now)
         return -1;
     uint64_t left_s =
         (deadline_left(e->votes_at, now) + NS_PER_S - 1) / NS_PER_S;
@@ -335,7 +335,7 @@ void eligibility_lengthen(
     struct eligibility *e, const struct eligibility_terms *terms, uint64_t now)
 {
     e->needed_s = eligibility_needed_s(terms);
-    if (!terms->guard || now >= e->votes_at || e->cause == CAUSE_HANDED_OVER)
+    if (!terms->guard || now >= e->votes_at || e->cause == CAUSE_COORDINATED)
         return;
     uint64_t needed_s = e->cause == CAUSE_STARTED ? longest_s(terms)
                                                   : eligibility_needed_s(terms);

@@ -56,7 +56,7 @@ enum quarantine_cause {
     CAUSE_OLD_PROMOTION, /* it was promoted before, nobody knows when */
     CAUSE_UNKNOWN,       /* it does not tell whether it was promoted */
     CAUSE_NAMED,      /* Sentinels name it; they may have named another one */
-    CAUSE_HANDED_OVER /* CAUSE_PROMOTED, and nothing was lost */
+    CAUSE_COORDINATED /* CAUSE_PROMOTED, and nothing was lost */
 };
 
 struct eligibility {

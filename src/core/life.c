@@ -230,12 +230,12 @@ static void set_call_verb(const struct life *l, struct verb *verb)
         vote_complete(&l->vote, verb);
     if (life_in_line(l)) {
         verb->kind = line_joins(line) ? VERB_JOIN : VERB_STAY;
-        verb->doubted = line->doubt;
+        verb->earlier_token_possible = line->late_grant_possible;
         verb->ttl_ms = line_lease_ms(&line->terms);
         verb->window = line_window(&line->terms);
         verb->connect_by = a->connect_by;
     } else if (verb_traits[verb->kind].may_grant) {
-        verb->doubted = a->doubted;
+        verb->earlier_token_possible = a->earlier_token_possible;
         verb->want_left = verb_traits[verb->kind].tells_left && a->want_left;
         if (a->asks_kind) {
             verb->asks_kind = verb->want_left;
@@ -272,7 +272,7 @@ static bool call_action(struct life *l, const struct effect *effect,
         break;
     case EFFECT_UNDO:
         action->kind =
-            call_kinds[l->call].undone ? ACTION_UNDO : ACTION_ABANDON;
+            call_kinds[l->call].cleans_up ? ACTION_UNDO : ACTION_ABANDON;
         set_call_verb(l, &action->verb);
         break;
     case EFFECT_ABANDON:

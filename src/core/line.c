@@ -67,14 +67,14 @@ uint32_t line_window(const struct line_terms *terms)
 static void ask_now(struct line *l)
 {
     l->send_due = true;
-    l->again = false;
+    l->stay_at_once = false;
 }
 
 /* A new token joins at the end of the line, unless the wait is over by then. */
 static void join_at(struct line *l, uint64_t at)
 {
     l->joins = true;
-    l->message_came = l->hinted = l->in_line = l->again = false;
+    l->message_came = l->hint_pending = l->in_line = l->stay_at_once = false;
     l->ahead = UINT32_MAX;
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
@@ -86,8 +86,8 @@ static void join_at(struct line *l, uint64_t at)
 /* Nothing of the present token may stay at the server. */
 static void give_up_token(struct line *l)
 {
-    l->doubt_before = l->doubt;
-    l->doubt = l->doubt || l->in_flight;
+    l->late_grant_was_possible = l->late_grant_possible;
+    l->late_grant_possible = l->late_grant_possible || l->in_flight;
     l->undo_due = l->undo_due || l->in_line;
     l->abandon_due = false;
     l->in_flight = l->send_due = l->in_line = false;
@@ -111,8 +111,8 @@ static enum line_verdict lost_verdict(const struct line *l)
 {
     bool failed = l->fault != FAULT_NONE;
     struct witness w = {
-        .unanswered = l->in_flight || l->doubt,
-        .waits = l->in_line || l->parted,
+        .unanswered = l->in_flight || l->late_grant_possible,
+        .waits = l->in_line || l->left_line_early,
         .busy_until = failed ? 0 : l->busy_until,
     };
     if (l->expired && !failed)
@@ -121,9 +121,9 @@ static enum line_verdict lost_verdict(const struct line *l)
     case VERDICT_NO:
         return LINE_NO;
     case VERDICT_UNKNOWN:
-        return LINE_UNKNOWN;
+        return LINE_MAY_GRANT;
     default:
-        return LINE_FAULT;
+        return LINE_DID_NOTHING;
     }
 }
 
@@ -200,7 +200,7 @@ static void take_grant(struct line *l, uint64_t sent_at)
 static void stay_now(struct line *l)
 {
     if (l->in_flight)
-        l->again = true;
+        l->stay_at_once = true;
     else if (l->in_line && !l->joins)
         ask_now(l);
 }
@@ -229,12 +229,13 @@ static void take_wait(struct line *l, const struct outcome *o)
     l->sent_at = o->sent_at;
     l->left_ms = o->left_ms;
     l->busy_until = busy_until(o->sent_at, o->left_ms, l->terms.timeout_ns);
-    l->ahead = l->hinted ? 0 : o->ahead;
-    l->hinted = false;
+    l->ahead = l->hint_pending ? 0 : o->ahead;
+    l->hint_pending = false;
     l->fault = FAULT_NONE;
     l->has_waited = true;
     l->expired = false;
-    l->doubt = l->doubt && o->owed;
+    l->late_grant_possible =
+        l->late_grant_possible && o->earlier_token_may_remain;
     backoff_reset(&l->backoff);
     if (l->message_came) { /* the message has overtaken the answer to JOIN */
         l->joins = l->message_came = false;
@@ -246,7 +247,7 @@ static void take_wait(struct line *l, const struct outcome *o)
     if (l->ahead == 0 && l->left_ms == LEFT_FOREVER &&
         l->now >= deadline_after(l->looked_at, LOOK_INTO)) {
         l->looked_at = l->now;
-        conclude(l, LINE_POLL);
+        conclude(l, LINE_UNUSABLE);
         return;
     }
     if (was_last_look(l)) {
@@ -254,9 +255,9 @@ static void take_wait(struct line *l, const struct outcome *o)
         conclude(l, lost_verdict(l));
         return;
     }
-    bool again = l->again;
+    bool stay_at_once = l->stay_at_once;
     plan_stay(l);
-    if (again)
+    if (stay_at_once)
         ask_now(l);
 }
 
@@ -265,10 +266,10 @@ static void take_fault(struct line *l, enum fault fault, bool unsure)
     l->fault = fault;
     if (l->joins) {
         l->in_line = unsure || l->message_came;
-        l->doubt = l->doubt || unsure;
+        l->late_grant_possible = l->late_grant_possible || unsure;
     }
     if (!fault_is_transient(fault)) {
-        conclude(l, LINE_POLL);
+        conclude(l, LINE_UNUSABLE);
     } else if (l->joins) {
         give_up_token(l);
         join_at(l, retry_delay(l));
@@ -285,7 +286,7 @@ static void lost_place(struct line *l)
         return;
     }
     l->fault = FAULT_NONE;
-    l->parted = true;
+    l->left_line_early = true;
     give_up_token(l);
     l->undo_due = false;
     join_at(l, l->now);
@@ -298,7 +299,7 @@ void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
         return;
     l->in_flight = false;
     if (o->kind != OUTCOME_BUSY)
-        l->hinted = false;
+        l->hint_pending = false;
     switch (o->kind) {
     case OUTCOME_GRANTED:
         take_grant(l, o->sent_at);
@@ -338,7 +339,7 @@ void line_told_first(struct line *l, uint64_t now)
     l->now = later(l->now, now);
     if (l->verdict != LINE_OPEN || !l->in_line)
         return;
-    l->hinted = l->in_flight;
+    l->hint_pending = l->in_flight;
     if (l->in_flight || l->joins)
         return;
     l->ahead = 0;
@@ -361,7 +362,7 @@ void line_messages_changed(struct line *l, uint64_t now)
     if (l->terms.messages->state == MESSAGES_UP) {
         stay_now(l); /* while it could not be told it was passed over */
     } else if (l->terms.messages->state == MESSAGES_NONE && l->by_message) {
-        l->parted = l->parted || !l->joins;
+        l->left_line_early = l->left_line_early || !l->joins;
         give_up_token(l); /* it would be passed over for ever */
         join_at(l, l->now);
     }
@@ -377,7 +378,7 @@ void line_start(struct line *l, const struct line_terms *terms,
     *l = (struct line){.terms = *terms,
         .left_ms = LEFT_UNKNOWN,
         .looked_at = looked_at,
-        .doubt = terms->doubt,
+        .late_grant_possible = terms->doubt,
         .busy_until = terms->busy_until,
         .sent_at = now,
         .now = now};
@@ -429,8 +430,8 @@ bool line_next(struct line *l, struct effect *effect)
 
 void line_withdrawn(struct line *l)
 {
-    l->doubt = l->doubt_before;
-    if (l->verdict == LINE_UNKNOWN && l->joins)
+    l->late_grant_possible = l->late_grant_was_possible;
+    if (l->verdict == LINE_MAY_GRANT && l->joins)
         l->verdict = lost_verdict(l);
 }
 
@@ -442,7 +443,7 @@ static void give_up_request(struct line *l)
         give_up_token(l);
         join_at(l, retry_delay(l));
     } else {
-        l->in_flight = l->hinted = false;
+        l->in_flight = l->hint_pending = false;
         l->abandon_due = true;
         l->due_at = retry_delay(l);
     }

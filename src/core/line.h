@@ -6,12 +6,13 @@
  * message; an answer to JOIN or STAY may grant it too. docs/wire.md has the
  * line's keys and scripts.
  *
- * Why the deadline comes before the server's: the token enters the line only by
- * its one JOIN, and leaves it before it is granted, in the same script. So it
- * is granted from the line at most once, and every JOIN or STAY that was
- * answered with "it waits" was processed before that. The lease granted then
- * lasts from then on, and nobody shortens it. So it may be counted from before
- * the last of these requests was sent, and a message needs no time of its own.
+ * Why the deadline comes before the server's end of the lease:
+ * - The token enters the line only by its one JOIN, and the script that grants
+ *   it the lock takes it out of the line. So the line grants it once at most.
+ * - A JOIN or STAY that was answered with "it waits" was carried out before
+ * that grant, and the lease begins with the grant and is never shortened.
+ * - So the lease is counted from when the last of these requests was sent. That
+ *   is early enough, and a message need not say when it was sent.
  * In a long line that request may be older than a lease: then a STAY extends
  * the lease of the token that has the lock, or finds that it has expired.
  * Only a server that went back in time, after a restart from an older file,
@@ -56,15 +57,15 @@ struct line_terms {
 enum line_verdict {
     LINE_OPEN,
     LINE_YES,
-    LINE_NO,      /* the wait is over, the lock is taken */
-    LINE_EXPIRED, /* granted, but the lease had expired; undone */
-    LINE_UNKNOWN, /* the wait is over; the server may grant it yet */
-    LINE_FAULT,   /* the wait is over; the server did nothing */
+    LINE_NO,          /* the wait is over, the lock is taken */
+    LINE_EXPIRED,     /* granted, but the lease had expired; undone */
+    LINE_MAY_GRANT,   /* the wait is over; the server may grant it yet */
+    LINE_DID_NOTHING, /* the wait is over; the server did nothing */
     LINE_CANCELLED,
     /* The line cannot be used here, or a key that never expires blocks it: ask
      * for the lock itself, with a fresh token. Nothing is left behind, so a
      * token that joins again after that is the last in line. */
-    LINE_POLL
+    LINE_UNUSABLE
 };
 
 struct line {
@@ -75,8 +76,8 @@ struct line {
     uint64_t busy_until; /* how long left_ms proves "busy": see witness.h */
     enum fault fault;    /* of the last request, if it failed */
     bool has_waited;     /* a JOIN was answered with "it waits" */
-    bool doubt; /* the server may grant, or has granted, a token that was given
-                 * up */
+    bool late_grant_possible; /* the server may grant, or has granted, a token
+                               * that was given up */
     bool by_message; /* the token's place has the client's channel; else "-" */
 
     /* private */
@@ -89,17 +90,18 @@ struct line {
     unsigned joined_on;    /* connection over which the JOIN was answered */
     unsigned subscription; /* the number of the one that it joined with */
     bool joins;            /* the next request, or the one under way, is JOIN */
-    bool doubt_before;     /* .doubt without the token that was given up last */
-    bool in_flight;        /* a request is under way */
-    bool in_line;          /* the token may be in line, or hold the lock */
-    bool parted; /* a token that was in line is not there any more, and may have
-                  * been granted meanwhile */
-    bool moved;  /* an answer came over another connection */
-    bool hinted; /* a hint has come while a request is under way */
-    bool message_came; /* while JOIN is unanswered */
-    unsigned ahead;    /* members of the line; 0: none who can be told */
-    bool expired;      /* the last grant came too late */
-    bool again;        /* STAY at once when this request is answered */
+    bool late_grant_was_possible; /* the same without the token that was given
+                                     up last */
+    bool in_flight;               /* a request is under way */
+    bool in_line;         /* the token may be in line, or hold the lock */
+    bool left_line_early; /* a token that was in line is not there any more, and
+                           * may have been granted meanwhile */
+    bool moved;           /* an answer came over another connection */
+    bool hint_pending;    /* a hint has come while a request is under way */
+    bool message_came;    /* while JOIN is unanswered */
+    unsigned ahead;       /* members of the line; 0: none who can be told */
+    bool expired;         /* the last grant came too late */
+    bool stay_at_once;    /* STAY at once when this request is answered */
     bool token_due, send_due, undo_due, abandon_due; /* effects to be taken */
 };
 

@@ -68,7 +68,7 @@ static enum lineage_news compare(
     if (server_is_replica(info))
         return LINEAGE_REPLICA;
     if (was_handed_over(l, info))
-        return LINEAGE_HANDED_OVER;
+        return LINEAGE_COORDINATED;
     if (l->replica)
         return LINEAGE_PROMOTED;
     if (differ(l->run_id, info->run_id))

@@ -12,7 +12,7 @@
  * before 4.0 tells no name.
  *
  * Invariant: it answers LINEAGE_SAME only if the same process has been a
- * primary ever since, and LINEAGE_HANDED_OVER only if the primary that this
+ * primary ever since, and LINEAGE_COORDINATED only if the primary that this
  * client knew has itself said that it became a replica of the new one without
  * losing a write.
  */
@@ -65,7 +65,7 @@ enum lineage_news {
     LINEAGE_PROMOTED,   /* the address led to a replica before */
     LINEAGE_UNSEEN,     /* the process that was known has been a replica in
                          * between, though no look has shown it */
-    LINEAGE_HANDED_OVER /* another process, which has all data of the former */
+    LINEAGE_COORDINATED /* another process, which has all data of the former */
 };
 
 struct lineage {
@@ -128,8 +128,8 @@ void lineage_hear_former(struct lineage *l, const struct server_info *info);
  */
 void lineage_forget_former(struct lineage *l);
 
-/* After HANDED_OVER: how far the new primary's clock may be ahead of the former
- * one's, in ns. INT64_MAX: unknown. */
+/* After LINEAGE_COORDINATED: how far the new primary's clock may be ahead of
+ * the former one's, in ns. INT64_MAX: unknown. */
 int64_t lineage_clock_lead(
     const struct lineage *l, const struct server_info *info);
 

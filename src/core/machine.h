@@ -89,8 +89,8 @@ struct ballot {
     bool is_void;      /* acquire.h: it has granted it, which does not count */
     uint64_t until;    /* EXTEND, ADOPT: deadline by a MINE */
     uint64_t again_at; /* PART_IDLE */
-    /* acquire.h: of the servers that said yes. round.h: earliest send, 0: none
-     * left yet */
+    /* acquire.h: of the servers that said yes. round.h: when the first
+     * request was sent, 0: not yet */
     uint64_t sent_at;
     uint64_t number; /* fence.h: as granted by it; 0: no grant counted */
 };

@@ -124,7 +124,7 @@ static enum renewal_event lose(
      * loss, not the missing answer. */
     bool unheard = s->failing_since || (s->begun_at && lease_held(lease, now));
     if (unheard)
-        r->loss = LOSS_UNHEARD;
+        r->loss = LOSS_NO_ANSWER;
     else if (s->terms.ends != NEVER && s->renew_at == NEVER)
         r->loss = LOSS_MAX_HOLD;
     else
@@ -170,7 +170,7 @@ static enum renewal_event answered(
 static enum renewal_event checked(struct renewal *r)
 {
     r->refuted_by = round_verdict(&r->round);
-    r->loss = LOSS_REFUTED;
+    r->loss = LOSS_TOKEN_GONE;
     r->state = RENEWAL_OFF;
     return RENEWAL_LOST;
 }
@@ -185,7 +185,7 @@ static enum renewal_event go_on(struct renewal *r, uint64_t now)
         start_round(r, ROUND_INSPECT, r->terms.ttl_ms, r->check_until, now);
         return RENEWAL_NOTHING;
     }
-    r->loss = LOSS_REFUTED; /* there is no time left to ask */
+    r->loss = LOSS_TOKEN_GONE; /* there is no time left to ask */
     r->state = RENEWAL_OFF;
     return RENEWAL_LOST;
 }

@@ -17,10 +17,10 @@
 #include "core/schedule.h"
 
 enum loss {
-    LOSS_UNHEARD,  /* extends failed or were not answered in time */
-    LOSS_MAX_HOLD, /* the maximum hold is over */
-    LOSS_STOPPED,  /* this process did not run in time */
-    LOSS_REFUTED   /* the token is gone, says a quorum: see refuted_by */
+    LOSS_NO_ANSWER, /* extends failed or were not answered in time */
+    LOSS_MAX_HOLD,  /* the maximum hold is over */
+    LOSS_STOPPED,   /* this process did not run in time */
+    LOSS_TOKEN_GONE /* the token is gone, says a quorum: see refuted_by */
 };
 
 struct renewal_terms {
@@ -49,8 +49,8 @@ struct renewal {
                   * time first */
     /* The last loss. */
     enum loss loss;
-    uint64_t unheard_ns;     /* UNHEARD: how long renewals have failed */
-    enum verdict refuted_by; /* REFUTED: YES: another value, NO: free, else
+    uint64_t unheard_ns;     /* NO_ANSWER: how long renewals have failed */
+    enum verdict refuted_by; /* TOKEN_GONE: YES: another value, NO: free, else
                               * unknown */
 };
 

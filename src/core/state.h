@@ -79,14 +79,13 @@ struct call_kind {
     enum call_token token : 8;
     enum call_stragglers stragglers : 8;
     enum life_result no : 8; /* the result of VERDICT_NO */
-    bool undone : 1; /* what it leaves at a server is removed in the background
-                      */
+    bool cleans_up : 1;      /* what it leaves is removed in the background */
     bool known_token : 1; /* servers that cannot have the token are skipped */
     bool relies : 1; /* success promises a lease, which must not have expired
                       * when the result is returned */
-    bool
-        unsent_is_certain : 1; /* a request that is withdrawn before it was sent
-                                * counts as one that has changed nothing */
+    /* A request that is withdrawn before it was sent counts as one that has
+     * changed nothing. */
+    bool unsent_is_certain : 1;
 };
 extern const struct call_kind call_kinds[CALL_KINDS];
 

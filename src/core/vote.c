@@ -61,12 +61,12 @@ static bool granted_in_line(const struct vote *v)
 
 static void ask_once_more(struct vote *v, uint64_t now)
 {
-    acquire_begin_work(&v->acquire, now);
+    acquire_one_more_round(&v->acquire, now);
 }
 
 static void begin_complete(const struct vote *v, struct verb *verb)
 {
-    verb->held = vote_token_is_held(v);
+    verb->may_hold_token = vote_token_is_held(v);
 }
 
 static bool fence_applies(const struct vote *v)
@@ -102,7 +102,7 @@ static void fence_again(struct vote *v, uint64_t now)
 /* It extends the lease that the line has granted. */
 static void copies_complete(const struct vote *v, struct verb *verb)
 {
-    verb->held = vote_token_is_held(v);
+    verb->may_hold_token = vote_token_is_held(v);
 }
 
 static const struct condition {
@@ -184,8 +184,8 @@ static void end_line_wait(struct vote *v)
     static const enum verdict verdicts[] = {
         [LINE_NO] = VERDICT_NO,
         [LINE_EXPIRED] = VERDICT_EXPIRED,
-        [LINE_UNKNOWN] = VERDICT_UNKNOWN,
-        [LINE_FAULT] = VERDICT_FAULT,
+        [LINE_MAY_GRANT] = VERDICT_UNKNOWN,
+        [LINE_DID_NOTHING] = VERDICT_FAULT,
         [LINE_CANCELLED] = VERDICT_CANCELLED,
     };
     struct line *line = v->line;
@@ -198,9 +198,9 @@ static void end_line_wait(struct vote *v)
     v->handed_over = v->by_line && line->has_waited;
     if (verdict == LINE_YES)
         acquire_granted(&v->acquire, line->sent_at, line->deadline, line->now);
-    else if (verdict == LINE_POLL)
-        acquire_poll(
-            &v->acquire, line->fault, line->doubt, line->busy_until, line->now);
+    else if (verdict == LINE_UNUSABLE)
+        acquire_poll(&v->acquire, line->fault, line->late_grant_possible,
+            line->busy_until, line->now);
     else
         acquire_ended(&v->acquire, verdicts[verdict], line->fault,
             line->left_ms, line->now);

@@ -101,7 +101,7 @@ static struct slice token_of(
 {
     static const struct slice none = {NULL, 0};
     if (track == TRACK_RENEWAL)
-        return verb_traits[kind].touches_no_lock ? none : lock_token(lock);
+        return verb_traits[kind].changes_no_lock ? none : lock_token(lock);
     switch (call_kinds[lock->life.call].token) {
     case TOKEN_OF_LOCK:
         break;
@@ -141,8 +141,8 @@ static enum spare_need spare_need(
     const struct call_kind *call = &call_kinds[lock->life.call];
     if (verb->may_grant || (track == TRACK_CALL && call->adopts))
         return SPARE_NEEDED;
-    return verb->residue != RESIDUE_NONE && call->undone ? SPARE_WANTED
-                                                         : SPARE_UNNEEDED;
+    return verb->residue != RESIDUE_NONE && call->cleans_up ? SPARE_WANTED
+                                                            : SPARE_UNNEEDED;
 }
 
 /* Is the outcome known without a request? */

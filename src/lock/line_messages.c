@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a client hears on the channel of a name: the lock was handed over to one
- * of its tokens, or that token may ask for it, or something that only a later
- * version understands.
+ * of its tokens, or that token may ask for it (at once, or soon), or something
+ * that only a later version understands.
  *
  * Invariant: a message is only passed on to a lock of that name whose token it
  * has, and only if it counts as an answer of its server would (core/weigh.h);

@@ -111,7 +111,7 @@ static void explain_loss(struct renewing *renewing)
     struct text why;
     text_clear(&why);
     switch (renewing->renewal.loss) {
-    case LOSS_UNHEARD:
+    case LOSS_NO_ANSWER:
         explain_unheard(renewing, &why);
         break;
     case LOSS_MAX_HOLD:
@@ -124,7 +124,7 @@ static void explain_loss(struct renewing *renewing)
             "the lease expired before it was renewed: this program was "
             "suspended, or its event loop did not run");
         break;
-    case LOSS_REFUTED:
+    case LOSS_TOKEN_GONE:
         explain_refuted(renewing, &why);
         break;
     }

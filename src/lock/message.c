@@ -36,8 +36,8 @@ enum nxl_result result_of_fault(enum fault fault)
         return NXL_E_REFUSED;
     case FAULT_NOT_DURABLE:
     case FAULT_DUPLICATE:
-    case FAULT_SENTINEL:
-    case FAULT_SENTINELS:
+    case FAULT_IS_SENTINEL:
+    case FAULT_WRONG_SENTINELS:
         return NXL_E_URL;
     case FAULT_CERTIFICATE:
     case FAULT_DENIED:

@@ -21,7 +21,7 @@ void once_free(struct nxl_lock *lock)
 static struct once_terms usual_terms(void)
 {
     return (struct once_terms){
-        .keep_ms = (uint64_t)limit_of("keep_ms")->otherwise};
+        .keep_ms = (uint64_t)limit_of("keep_ms")->default_value};
 }
 
 struct once *once_of(struct nxl_lock *lock)

@@ -59,7 +59,7 @@ static const char *const remedies[] = {
     [FAULT_NAMED_LATE] =
         "use a longer ttl: 3s of the lease must be left when the Sentinels "
         "name the new primary (docs/failover.md)",
-    [FAULT_SENTINELS] =
+    [FAULT_WRONG_SENTINELS] =
         "list all Sentinels of the service in the URL, by host and port, and "
         "the name that they have for it (sentinel monitor NAME)",
     [FAULT_SENTINEL_DENIED] =
@@ -77,7 +77,7 @@ static const char *const remedies[] = {
         "enable its append-only file (appendonly yes, appendfsync "
         "always), or remove durable=1 from its URL",
     [FAULT_DUPLICATE] = "list each server once",
-    [FAULT_SENTINEL] =
+    [FAULT_IS_SENTINEL] =
         "write redis+sentinel://HOST:PORT/SERVICE, with all Sentinels and "
         "the name of the service that they monitor",
     [FAULT_ACTIVE_REPLICA] =

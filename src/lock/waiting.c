@@ -36,7 +36,7 @@ static bool has_line(const struct node *n, uint64_t now, struct text *why)
     else if (s->to.settings->poll)
         text_set(why, "poll=1");
     else
-        return strategies_line(&s->dialect, now, why);
+        return strategies_allow_line(&s->dialect, now, why);
     return false;
 }
 

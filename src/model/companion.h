@@ -8,7 +8,7 @@
  *
  * Invariant: no two locks share a line or a record of work: the lock "K" has
  * "{K}:nxl-l", the lock "{K}" has "{K}::nxl-l". They may share a counter, whose
- * numbers still grow.
+ * numbers still grow, and the record of a periodic run.
  */
 #ifndef NXLOCK_MODEL_COMPANION_H
 #define NXLOCK_MODEL_COMPANION_H

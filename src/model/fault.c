@@ -37,8 +37,8 @@ bool fault_is_transient(enum fault fault)
     case FAULT_NO_INFO:
     case FAULT_NOT_DURABLE:
     case FAULT_DUPLICATE:
-    case FAULT_SENTINEL:
-    case FAULT_SENTINELS:
+    case FAULT_IS_SENTINEL:
+    case FAULT_WRONG_SENTINELS:
     case FAULT_SENTINEL_DENIED:
     case FAULT_SENTINEL_RIGHTS:
     case FAULT_ACTIVE_REPLICA:
@@ -102,8 +102,8 @@ static const enum fault order[] = {
     FAULT_UNSUPPORTED,
     FAULT_DUPLICATE,
     FAULT_NOT_DURABLE,
-    FAULT_SENTINEL,
-    FAULT_SENTINELS,
+    FAULT_IS_SENTINEL,
+    FAULT_WRONG_SENTINELS,
     FAULT_NO_DATABASE,
     FAULT_NOT_REDIS,
     FAULT_WRONG_TYPE,

@@ -20,7 +20,7 @@ enum fault {
     FAULT_DENIED,        /* NOAUTH, WRONGPASS: not logged in */
     FAULT_NO_PERMISSION, /* NOPERM: the ACL denies the command or a key */
     FAULT_SCRIPT_DENIED, /* the script may run, a command in it may not */
-    FAULT_WRONG_TYPE,    /* the key holds something that is not a string */
+    FAULT_WRONG_TYPE,    /* the key holds something that is no lock */
     FAULT_UNSUPPORTED,   /* unknown command or option: nothing was done */
     FAULT_NOT_REDIS,     /* the peer broke the protocol */
     FAULT_SERVER,        /* any other error reply */
@@ -31,7 +31,7 @@ enum fault {
     FAULT_NO_INFO,       /* INFO is denied or incomplete: no vote */
     FAULT_NOT_DURABLE,   /* durable=1 in its URL, but its AOF is off: no vote */
     FAULT_DUPLICATE,     /* listed twice, under two addresses: no vote */
-    FAULT_SENTINEL,      /* a Sentinel: it stores no keys */
+    FAULT_IS_SENTINEL,   /* a Sentinel: it stores no keys */
     FAULT_TLS,           /* no secure connection: certificate, name, version */
     FAULT_CERTIFICATE,   /* the server refuses the client's certificate */
     FAULT_ACTIVE_REPLICA, /* KeyDB's: another server grants the same locks */
@@ -45,7 +45,7 @@ enum fault {
     FAULT_COPIES,       /* applied, but on too few replicas in time */
     FAULT_UNCONFIRMED,  /* no majority of the Sentinels names this primary */
     FAULT_NAMED_LATE, /* they named it when too little of the lease was left */
-    FAULT_SENTINELS,  /* those of the URL are not the ones that it needs */
+    FAULT_WRONG_SENTINELS, /* those of the URL are not the ones that it needs */
     FAULT_SENTINEL_DENIED, /* as FAULT_DENIED, but of Sentinels */
     FAULT_SENTINEL_RIGHTS, /* as FAULT_NO_PERMISSION, but of Sentinels */
     FAULT_CLASSES

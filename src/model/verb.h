@@ -3,6 +3,11 @@
  * The interface between decisions and transport: a verb is what the core wants
  * from one server, an outcome is the result. All layers, and the servers of the
  * simulator, share these types.
+ *
+ * On its way down, a call of the API (an NXL_OP_...) becomes rounds of one verb
+ * (core); an operation carries a round's verb to all servers (client), a
+ * request to one of them (net), and an exchange makes commands of it, step by
+ * step (wire).
  */
 #ifndef NXLOCK_MODEL_VERB_H
 #define NXLOCK_MODEL_VERB_H
@@ -55,10 +60,10 @@ struct verb {
     bool asks_kind;
     /* BEGIN, EXTEND of an acquire: the key may hold the token, by a wait in
      * line */
-    bool held;
+    bool may_hold_token;
     /* ACQUIRE, BEGIN, JOIN, STAY: the key may hold an earlier token of the same
-     * call: say so (outcome.owed) */
-    bool doubted;
+     * call: say so (outcome.earlier_token_may_remain) */
+    bool earlier_token_possible;
     /* QUERY: the command changes something, and says so by 1, or by 0 that
      * there was nothing to change. Else it only reads. */
     bool changes;
@@ -118,11 +123,11 @@ enum outcome_kind {
      * token is in line; left_ms, ahead, no_listener */
     OUTCOME_BUSY,
     OUTCOME_MINE,     /* EXTEND, CAP_TTL, INSPECT with token: left_ms; RELEASE;
-                       * SUBSCRIBE; TELL, FORGET, UNBEGIN, QUERY: done */
+                       * SUBSCRIBE; TELL, FORGET, UNDO_BEGIN, QUERY: done */
     OUTCOME_NOT_MINE, /* the key does not hold the token. STAY: nor is it in
                        * line. TELL: somebody else has begun. FORGET: see found.
-                       * UNBEGIN: the token had not begun. QUERY that changes:
-                       * there was nothing to change */
+                       * UNDO_BEGIN: the token had not begun. QUERY that
+                       * changes: there was nothing to change */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
     OUTCOME_FREE,     /* INSPECT without token: no such key. LOOK: may begin */
     /* BEGIN: there is nothing to begin (found), and the key does not hold the
@@ -175,18 +180,20 @@ struct copies {
 struct outcome {
     enum outcome_kind kind;
     enum fault fault : 8; /* FAULT_NONE unless kind is OUTCOME_FAULT */
-    /* FAULT: the server may have applied the command nonetheless. BUSY: the
-     * token was written even so, and must not be used again. NOT_MINE after
-     * RELEASE: the token may be in line yet. */
+    /* The token may be at the server nonetheless. FAULT: the command may have
+     * been applied. BUSY: the token was written before the lock was found to be
+     * busy, and must not be used again. NOT_MINE after RELEASE: it may still be
+     * in line. */
     bool unsure;
-    /* FAULT: the server has carried it out, which does not count. A grant has
-     * to be undone, but nothing about it is unknown. */
+    /* FAULT: the server has certainly carried it out, but that does not count:
+     * a grant is void and has to be undone. */
     bool granted;
     bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
     enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */
-    /* BUSY, with verb.doubted: what removes the earlier token is not done, or
-     * was given up, so it may be this token that keeps the lock busy. */
-    bool owed;
+    /* BUSY, with verb.earlier_token_possible: what removes the earlier token is
+     * not done, or was given up, so it may be this token that keeps the lock
+     * busy. */
+    bool earlier_token_may_remain;
     bool several;     /* BUSY, with verb.asks_kind: several hold the lock */
     bool no_listener; /* BUSY in line, with verb.test_listener: the channel has
                          no listener */

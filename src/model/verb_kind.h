@@ -41,7 +41,7 @@ enum verb_kind {
     VERB_FORGET, /* remove the record, if it is still the one that was seen */
     /* A BEGIN that its caller never learned of: if the token began, record that
      * nothing happened; and delete the key if it holds the token. */
-    VERB_UNBEGIN,
+    VERB_UNDO_BEGIN,
     VERB_KINDS
 };
 
@@ -51,15 +51,15 @@ enum verb_residue {
     RESIDUE_NONE,
     RESIDUE_LATE_KEY, /* the key, which it may even set later */
     RESIDUE_TOKEN,    /* the token, in the key or in line, but not later */
-    RESIDUE_UNDELETED /* the key that it should have deleted */
+    RESIDUE_OWN_KEY   /* the key, which it should have deleted */
 };
 
 /* Does "the key holds our token" count, if the server has no vote? */
 enum verb_mine {
-    MINE_IF_FIT,    /* yes, unless the server is unfit for locks: nobody else
-                     * could have set our token */
-    MINE_IF_VOTING, /* no: a restart may have restored a released key */
-    MINE_ANYWHERE   /* yes: it only says that something is done */
+    MINE_UNLESS_UNFIT, /* yes, unless the server is unfit for locks: nobody else
+                        * could have set our token */
+    MINE_IF_VOTING,    /* no: a restart may have restored a released key */
+    MINE_ANYWHERE      /* yes: it only says that something is done */
 };
 
 /* Does the token's use end when the server has carried the verb out? */
@@ -97,7 +97,7 @@ struct verb_traits {
     bool begins_work : 1;   /* it grants, and records that work has begun */
     bool uses_record : 1;   /* .once is used */
     bool has_values : 1;    /* its answer, in any form, is stored in .values */
-    bool touches_no_lock : 1; /* it changes nothing that a lock relies on */
+    bool changes_no_lock : 1; /* nothing that a lock relies on */
     bool tells_left : 1;      /* .want_left is used */
     bool hands_over : 1; /* it gives the lock up: .gap_ms, .has_followers */
     /* With wait_replicas its effect counts only when so many replicas have it.
@@ -131,12 +131,12 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .needs_confirmation = true},
     [VERB_EXTEND] = {.cached = CACHED_EXTEND,
         .extends_lease = true,
-        .undo = VERB_RELEASE,
+        .undo = VERB_RELEASE, /* in an acquire: verb.may_hold_token */
         .needs_copies = true,
         .type_error_is_no = true,
         .needs_confirmation = true},
     [VERB_RELEASE] = {.cached = CACHED_RELEASE,
-        .residue = RESIDUE_UNDELETED,
+        .residue = RESIDUE_OWN_KEY,
         .undo = VERB_RELEASE,
         .mine = MINE_ANYWHERE,
         .use = USE_ENDS,
@@ -144,7 +144,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .type_error_is_no = true},
     [VERB_INSPECT] = {.cached = CACHED_INSPECT,
         .mine = MINE_IF_VOTING,
-        .touches_no_lock = true,
+        .changes_no_lock = true,
         .type_error_is_no = true,
         .needs_confirmation = true},
     [VERB_CAP_TTL] = {.cached = CACHED_CAP_TTL,
@@ -152,7 +152,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .shortens_ttl = true,
         .type_error_is_no = true},
     [VERB_RAISE] = {.needs_copies = true, .type_error_is_no = true},
-    [VERB_QUERY] = {.has_values = true, .touches_no_lock = true},
+    [VERB_QUERY] = {.has_values = true, .changes_no_lock = true},
     [VERB_JOIN] = {.residue = RESIDUE_LATE_KEY,
         .undo = VERB_RELEASE,
         .may_grant = true,
@@ -164,9 +164,9 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .may_grant = true,
         .waits_in_line = true,
         .needs_confirmation = true},
-    [VERB_SUBSCRIBE] = {.mine = MINE_IF_FIT},
+    [VERB_SUBSCRIBE] = {.mine = MINE_UNLESS_UNFIT},
     [VERB_BEGIN] = {.residue = RESIDUE_LATE_KEY,
-        .undo = VERB_UNBEGIN,
+        .undo = VERB_UNDO_BEGIN,
         .may_grant = true,
         .begins_work = true,
         .needs_copies = true,
@@ -175,7 +175,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .needs_confirmation = true},
     [VERB_LOOK] = {.uses_record = true,
         .has_values = true,
-        .touches_no_lock = true,
+        .changes_no_lock = true,
         .needs_confirmation = true},
     [VERB_TELL] = {.mine = MINE_ANYWHERE,
         .use = USE_ENDS_UNLESS_CLEAR,
@@ -186,7 +186,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .may_be_late = true,
         .needs_confirmation = true},
     [VERB_FORGET] = {.mine = MINE_ANYWHERE, .uses_record = true},
-    [VERB_UNBEGIN] = {.undoes_for_ever = true, .undoes_refused = true},
+    [VERB_UNDO_BEGIN] = {.undoes_for_ever = true, .undoes_refused = true},
 };
 
 _Static_assert(sizeof(struct verb_traits) == 8, "small");

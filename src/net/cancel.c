@@ -23,7 +23,7 @@ static void add_cleaner(struct server *s, struct cleaner *k,
 {
     cleaner_start(k, cause, of, now);
     list_append(&s->cleaners, &k->node);
-    if (k->cleanup.state == CLEANUP_DUE)
+    if (k->cleanup.state == CLEANUP_IDLE)
         list_append(&s->due, &k->due);
     s->due_known = false;
 }
@@ -79,7 +79,7 @@ static struct cancelled describe(
         .verb = r->exchange.verb->kind,
         .stage = stage,
         .undo = undo,
-        .holds = r->exchange.verb->held,
+        .holds = r->exchange.verb->may_hold_token,
         .never_undo = !exchange_may_undo(&r->exchange),
         .compares = exchange_compares(&r->exchange),
         .never_sent = r->sent_at == 0,
@@ -131,7 +131,7 @@ void request_released(struct server *s, struct request *r, uint64_t now)
 static enum slot_kind kind_when_dropped(const struct request *r)
 {
     const struct verb_traits *verb = &verb_traits[r->exchange.verb->kind];
-    if (!verb->touches_no_lock)
+    if (!verb->changes_no_lock)
         return SLOT_CANCELLED;
     return strategy_stores_reply(&r->exchange) ? SLOT_CANCELLED_QUERY
                                                : SLOT_CANCELLED_READ;
@@ -179,8 +179,8 @@ static bool cancel_formatted(
     struct cancelled what =
         describe(r, unsent ? CANCEL_UNSENT : CANCEL_SENT, undo);
     if (!unsent && verb_acquires(what.verb))
-        place =
-            exchange_writes(&r->exchange, slots_at(slots, index)->bytes == 0);
+        place = exchange_deciding_reply(
+            &r->exchange, slots_at(slots, index)->bytes == 0);
     what.writes = place >= 0;
     struct cancellation c = cancel_request(&what);
     struct cleaner *k = begin_cleanup(s, r, c.cause, now);
@@ -198,7 +198,7 @@ static bool cancel_formatted(
     if (opened) /* else the next commands would be part of the transaction */
         request_discard(s, now);
     /* The compare-and-delete follows at once what may have granted. */
-    if (k && verb_may_grant(what.verb) && k->cleanup.state == CLEANUP_DUE &&
+    if (k && verb_may_grant(what.verb) && k->cleanup.state == CLEANUP_IDLE &&
         !s->dialect.in_transaction)
         cleaner_send(k, &s->conn, &s->dialect, &s->facts, now);
     return c.changed_nothing;
@@ -213,7 +213,8 @@ bool server_cancel(struct request *r, bool undo, uint64_t now)
     if (r->state == REQUEST_SENT)
         return cancel_formatted(s, r, undo, now);
     bool waits = r->state == REQUEST_WAITING;
-    r->unsure = r->unsure || r->state == REQUEST_HELD; /* it was applied */
+    r->unsure =
+        r->unsure || r->state == REQUEST_AWAITS_REPLICAS; /* it was applied */
     if (r->state != REQUEST_IDLE)
         list_remove(&r->node);
     r->state = REQUEST_IDLE;
@@ -259,7 +260,7 @@ static bool is_of(const struct cleaner *k, struct slice key, struct slice token)
     return slice_equal(k->verb.key, key) && slice_equal(k->verb.token, token);
 }
 
-bool server_owes(const struct request *r)
+bool server_may_have_earlier_token(const struct request *r)
 {
     const struct server *s = r->server;
     struct slice key = r->exchange.verb->key;
@@ -323,7 +324,7 @@ static void withdraw_delete(
     if (opened && exchange_opened(&k->exchange))
         request_discard(s, now);
     cleanup_withdrawn(&k->cleanup, now);
-    if (k->cleanup.state == CLEANUP_DUE)
+    if (k->cleanup.state == CLEANUP_IDLE)
         list_append(&s->due, &k->due);
     s->due_known = false;
 }

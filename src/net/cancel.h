@@ -39,7 +39,7 @@ void server_adopt(
 
 /* May an earlier token of r's call be at its key? Yes while one of this key is
  * to be removed, and after a cleanup was given up. */
-bool server_owes(const struct request *r);
+bool server_may_have_earlier_token(const struct request *r);
 
 /* The connection on which r was sent is being lost before r was decided. of:
  * the facts of that connection. */
@@ -62,7 +62,7 @@ void request_discard(struct server *s, uint64_t now);
  * too late: it waits to be formatted anew. */
 void requests_withdraw_late(struct server *s, uint64_t now);
 
-/* Of the cleanups that are due (CLEANUP_DUE) the server has a list, s->due. */
+/* Of the cleanups that are due (CLEANUP_IDLE) the server has a list, s->due. */
 
 /* The cleanup is over: frees k, and counts it if it was given up. */
 void due_over(struct server *s, struct cleaner *k);

@@ -2,9 +2,9 @@
 /*
  * Sends what core/cleanup.c decides, and passes the replies to it.
  *
- * Invariant: either both CLIENT KILL and the compare-and-delete are appended,
- * or neither. No slot refers to a cleaner that was freed. Scripts are sent with
- * their text, which saves a round trip after a restart.
+ * Invariant: where both CLIENT KILL and the compare-and-delete are due, both
+ * are appended, or neither. No slot refers to a cleaner that was freed. Scripts
+ * are sent with their text, which saves a round trip after a restart.
  */
 #include "net/cleaner.h"
 

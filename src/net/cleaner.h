@@ -19,13 +19,13 @@
 
 struct cleaner {
     struct list node; /* in the server's cleaners */
-    struct list due;  /* and in those of them that are CLEANUP_DUE */
+    struct list due;  /* and in those of them that are CLEANUP_IDLE */
     struct cleanup cleanup;
     /* The request's pointer to this cleaner (request.stray_cleaner), which is
      * reset when the cleaner is freed; NULL: there is none. */
     struct cleaner **link;
     struct exchange exchange; /* of the compare-and-delete that was sent */
-    struct verb verb; /* RELEASE, or after a BEGIN UNBEGIN; its key and token
+    struct verb verb; /* RELEASE, or after a BEGIN UNDO_BEGIN; its key and token
                        * are in bytes */
     size_t room;      /* of bytes */
     char bytes[];
@@ -55,8 +55,8 @@ bool cleaner_send(struct cleaner *k, struct conn *c, struct dialect *dialect,
     const struct facts *facts, uint64_t now);
 
 /* Take replies in. Afterwards the caller looks at the state of the cleanup: if
- * it is over, frees the cleaner; if it is CLEANUP_DUE, puts it into the list of
- * those that are due. While it is CLEANUP_DELETING more replies follow. */
+ * it is over, frees the cleaner; if it is CLEANUP_IDLE, puts it into the list
+ * of those that are due. While it is CLEANUP_DELETING more replies follow. */
 void cleaner_kill_answered(
     struct cleaner *k, const struct reply *reply, uint64_t now);
 void cleaner_delete_answered(struct cleaner *k, const struct reply *reply,

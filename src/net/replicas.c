@@ -26,7 +26,7 @@
 void replicas_init(struct replicas *r)
 {
     *r = (struct replicas){.due = false};
-    list_init(&r->held);
+    list_init(&r->awaiting);
     list_init(&r->ready);
 }
 

@@ -31,11 +31,11 @@ struct replicas {
     bool several;     /* it is one of several servers */
 
     /* Of the present connection. */
-    bool due;           /* a write was formatted that no WAIT is behind yet */
-    unsigned under_way; /* how many WAITs are not answered */
-    uint32_t asked_ms;  /* for how long the last one waits */
-    struct list held;   /* requests that are answered, but for the WAIT */
-    struct list ready;  /* requests that are complete */
+    bool due;             /* a write was formatted that no WAIT is behind yet */
+    unsigned under_way;   /* how many WAITs are not answered */
+    uint32_t asked_ms;    /* for how long the last one waits */
+    struct list awaiting; /* requests that are answered, except their WAIT */
+    struct list ready;    /* requests that are complete */
     /* The shortest ttl in use, until it has passed without being used again. */
     uint32_t shortest_ms;
     uint64_t shortest_until;

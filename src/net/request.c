@@ -39,7 +39,7 @@ void request_submit(
     exchange_restart(&r->exchange, verb, cache);
     r->sent_at = 0;
     r->unsure = false;
-    if (!verb->doubted)
+    if (!verb->earlier_token_possible)
         r->given_up = s->given_up;
     r->state = REQUEST_WAITING;
     list_append(&s->waiting, &r->node);
@@ -263,18 +263,19 @@ static void sort_cleaner(struct server *s, struct cleaner *k)
     s->due_known = false;
     if (cleanup_over(&k->cleanup)) {
         due_over(s, k);
-    } else if (k->cleanup.state == CLEANUP_DUE) {
+    } else if (k->cleanup.state == CLEANUP_IDLE) {
         list_remove(&k->due);
         list_append(&s->due, &k->due);
     }
 }
 
 /* Whether replicas have what the requests wrote that are held is not known.
- * answered: nor will it be. */
-static void fail_held(struct server *s, enum fault fault, bool answered)
+ * answered: WAIT was refused, so it will never be known. */
+static void fail_awaiting_replicas(
+    struct server *s, enum fault fault, bool answered)
 {
     struct list *node;
-    while ((node = list_pop(&s->replicas.held))) {
+    while ((node = list_pop(&s->replicas.awaiting))) {
         struct request *r = list_entry(node, struct request, node);
         request_fail(s, r, fault, true);
         r->cut = false; /* its answer has come */
@@ -307,7 +308,7 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
         }
     }
     replicas_cut_off(&s->replicas);
-    fail_held(s, fault, false);
+    fail_awaiting_replicas(s, fault, false);
 }
 
 /* ------------------------------------------------------------------ replies */
@@ -350,8 +351,9 @@ static inline __attribute__((always_inline)) void complete(
     c->outcome = r->exchange.outcome;
     c->outcome.sent_at = r->sent_at;
     c->outcome.connection = s->connections;
-    if (c->outcome.kind == OUTCOME_BUSY && r->exchange.verb->doubted)
-        c->outcome.owed = server_owes(r);
+    if (c->outcome.kind == OUTCOME_BUSY &&
+        r->exchange.verb->earlier_token_possible)
+        c->outcome.earlier_token_may_remain = server_may_have_earlier_token(r);
     r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
     if (r->stray_cleaner && verb_ends_use(r->exchange.verb))
         request_released(s, r, now);
@@ -376,8 +378,8 @@ bool requests_ready(struct server *s, struct completion *c, uint64_t now)
 
 static void hold(struct server *s, struct request *r)
 {
-    r->state = REQUEST_HELD;
-    list_append(&s->replicas.held, &r->node);
+    r->state = REQUEST_AWAITS_REPLICAS;
+    list_append(&s->replicas.awaiting, &r->node);
 }
 
 static void wait_answered(struct server *s, const struct reply *reply)
@@ -396,12 +398,12 @@ static void wait_answered(struct server *s, const struct reply *reply)
             quote_add(s, reply->bytes);
         s->elsewhere = s->elsewhere || fault_is_elsewhere(fault);
         /* Of a former primary it is unknown what its successor has. */
-        fail_held(s, fault, refused && !fault_is_elsewhere(fault));
+        fail_awaiting_replicas(s, fault, refused && !fault_is_elsewhere(fault));
         if (!refused)
             s->ended = FAULT_NOT_REDIS; /* what follows cannot be trusted */
         return;
     }
-    while ((node = list_pop(&s->replicas.held))) {
+    while ((node = list_pop(&s->replicas.awaiting))) {
         struct request *r = list_entry(node, struct request, node);
         r->exchange.outcome.copies = copies;
         list_append(&s->replicas.ready, &r->node);

@@ -51,7 +51,7 @@ static void connect_failed(struct server *s, enum fault fault, uint64_t now)
     }
 }
 
-void server_reconnect(struct server *s)
+void server_mark_stale(struct server *s)
 {
     if (s->state == SERVER_UP)
         s->elsewhere = true;
@@ -212,7 +212,7 @@ static bool has_failed(const struct server *s)
     return !list_empty(&s->failed) || s->ended != FAULT_NONE;
 }
 
-/* Is there nothing to be formatted or sent? Every other turn is like that. */
+/* Is there nothing to be formatted or sent? So it is in half of all turns. */
 static bool is_quiet(const struct server *s)
 {
     return list_empty(&s->waiting) && list_empty(&s->due) && !s->held_back &&
@@ -270,7 +270,7 @@ static uint64_t stale_at(const struct server *s)
     return deadline_after(oldest_sent(s), patience);
 }
 
-void server_replace(
+void server_drop_connection(
     struct server *s, enum fault fault, const char *why, uint64_t now)
 {
     if (!is_open(s))
@@ -287,14 +287,14 @@ static void refresh_idle(struct server *s, bool look, uint64_t now)
     enum transport_news news =
         look ? transport_news(&s->conn.transport) : TRANSPORT_QUIET;
     if (news == TRANSPORT_OVER)
-        server_replace(
+        server_drop_connection(
             s, FAULT_UNREACHABLE, "the server closed the connection", now);
     else if (!s->listens &&
              (news == TRANSPORT_TALKS || !reader_idle(s->conn.reader)))
-        server_replace(
+        server_drop_connection(
             s, FAULT_NOT_REDIS, "unsolicited reply from server", now);
     else if (s->elsewhere) /* the host name may lead to another server by now */
-        server_replace(s, FAULT_NOT_PRIMARY, "not the primary", now);
+        server_drop_connection(s, FAULT_NOT_PRIMARY, "not the primary", now);
 }
 
 /* The server closed the connection while nobody drove the client. In the
@@ -306,7 +306,7 @@ static void refresh_closed(struct server *s, uint64_t now)
     if (s->state == SERVER_UP) {
         read_the_rest(s);
     } else if (s->handshake.refused) {
-        server_replace(s, FAULT_UNREACHABLE, why, now);
+        server_drop_connection(s, FAULT_UNREACHABLE, why, now);
     } else {
         text_set(&s->why, why);
         close_connection(s, FAULT_UNREACHABLE, now);
@@ -340,7 +340,7 @@ static void refresh(struct server *s, uint64_t now)
     if (s->conn.slots.count == 0)
         refresh_idle(s, look, now);
     else if (now >= stale_at(s))
-        server_replace(s, FAULT_TIMEOUT, "no answer for too long", now);
+        server_drop_connection(s, FAULT_TIMEOUT, "no answer for too long", now);
     else if (look && transport_news(&s->conn.transport) == TRANSPORT_OVER)
         refresh_closed(s, now);
 }
@@ -377,7 +377,7 @@ void server_located(struct server *s)
 
 void server_leave(struct server *s, const char *why, uint64_t now)
 {
-    server_replace(s, FAULT_DEMOTED, why, now);
+    server_drop_connection(s, FAULT_DEMOTED, why, now);
     if (s->state == SERVER_DIALLING)
         give_up_attempt(s, now);
 }

@@ -25,11 +25,11 @@ void server_submit(struct request *r, const struct verb *verb,
 
 /* What the server reported about itself may have changed: reconnects before the
  * next request, unless a connection is being made. */
-void server_reconnect(struct server *s);
+void server_mark_stale(struct server *s);
 
 /* Closes the connection, if there is one, for that reason; the next request
  * makes a new one at once. */
-void server_replace(
+void server_drop_connection(
     struct server *s, enum fault fault, const char *why, uint64_t now);
 
 /* Connects if there is something to send, formats, sends. True: a request or

@@ -34,8 +34,9 @@ struct request {
         REQUEST_IDLE,
         REQUEST_WAITING, /* queued, nothing of it is formatted */
         REQUEST_SENT,
-        REQUEST_HELD,  /* answered, but for the WAIT behind it; replicas.h */
-        REQUEST_FAILED /* in the failed list; see fault and unsure */
+        REQUEST_AWAITS_REPLICAS, /* answered, but for the WAIT behind it;
+                                    replicas.h */
+        REQUEST_FAILED           /* in the failed list; see fault and unsure */
     } state : 8;
     enum fault fault : 8;
     uint8_t index; /* among the driver's requests */

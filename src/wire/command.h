@@ -86,7 +86,7 @@ bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
 bool command_shared_fence(
     struct buf *out, const struct verb *verb, bool with_text, uint64_t keep_ms);
 
-/* command_once.c: BEGIN and LOOK; TELL and UNBEGIN; FORGET. hand_over: as in
+/* command_once.c: BEGIN and LOOK; TELL and UNDO_BEGIN; FORGET. hand_over: as in
  * command_release(). keeps_key: by now the key may be another process's. */
 bool command_begin(struct buf *out, const struct verb *verb,
     const char *hand_over, bool with_text, uint64_t counter_keep_ms);

@@ -83,7 +83,8 @@ static const char *reported_word(const struct verb *verb)
         [ONCE_DOUBT] = "unsure",
         [ONCE_CLEAR] = "clear",
     };
-    return verb->kind == VERB_UNBEGIN ? "unbegun" : words[verb->once->reported];
+    return verb->kind == VERB_UNDO_BEGIN ? "unbegun"
+                                         : words[verb->once->reported];
 }
 
 bool command_tell(struct buf *out, const struct verb *verb,
@@ -91,7 +92,7 @@ bool command_tell(struct buf *out, const struct verb *verb,
 {
     static const struct once_terms none = {.reported = ONCE_FAILED};
     const struct script *script = &scripts[SCRIPT_TELL];
-    bool unbegins = verb->kind == VERB_UNBEGIN;
+    bool unbegins = verb->kind == VERB_UNDO_BEGIN;
     const struct once_terms *terms = unbegins ? &none : verb->once;
     struct decimal keep, code, stays;
     char fingerprint[1 + FINGERPRINT_MAX];

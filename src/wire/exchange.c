@@ -168,7 +168,7 @@ uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms)
     return (uint64_t)ttl_ms + (exchange_end_is_in_value(x) ? SLACK_MS : 0);
 }
 
-int exchange_writes(const struct exchange *x, bool answered)
+int exchange_deciding_reply(const struct exchange *x, bool answered)
 {
     if (x->step == STEP_EXEC)
         return x->due - 1;
@@ -235,7 +235,8 @@ static void exchange_remember_refusal(struct exchange *x)
     x->first_len = strategy_store(&x->first, text);
 }
 
-/* Sets x->at to the next strategy that has not been tried; false: none left. */
+/* Sets x->strategy_index to the next strategy that has not been tried; false:
+ * none left. */
 static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
 {
     unsigned from = x->strategy_index < end ? x->strategy_index : end - 1;
@@ -288,7 +289,7 @@ static bool acquire_checks_value(struct exchange *x)
 
     if (x->outcome.kind != OUTCOME_BUSY || x->outcome.left_ms != LEFT_FOREVER ||
         x->phase != PHASE_VERB || x->strategy->ttl_is_in_value || x->shared ||
-        !strategies_take_over(x->verb->kind) || now < x->check_at)
+        !strategies_may_replace(x->verb->kind) || now < x->check_at)
         return false;
     x->check_at = deadline_after(now, CHECK_AGAIN);
     x->phase = PHASE_CHECK_VALUE;

@@ -56,7 +56,7 @@ enum exchange_next exchange_reply(
 /* An ACQUIRE or JOIN in progress: if its current step may still write the
  * token, the index of the due reply that will tell; -1: it cannot write it any
  * later. answered: a reply of this step has arrived. */
-int exchange_writes(const struct exchange *x, bool answered);
+int exchange_deciding_reply(const struct exchange *x, bool answered);
 
 /* Had its transaction been opened before the current step? */
 bool exchange_opened(const struct exchange *x);

@@ -81,11 +81,11 @@ static void fenced_decide(struct exchange *x, const struct reply *reply)
     } else if (!raise && reply->kind == REPLY_NIL) {
         strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     } else if (reply->kind == REPLY_ERROR && x->verb->fence == 0) {
-        strategy_failed(x, reply); /* the counter may be of another type */
+        strategy_error_reply(x, reply); /* the counter may be of another type */
     } else if (reply->kind == REPLY_ERROR) {
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     } else {
-        strategy_broken(x, "expected a number or nil from the fence script");
+        strategy_bad_reply(x, "expected a number or nil from the fence script");
     }
 }
 

@@ -360,7 +360,7 @@ static bool ended_by_info(
         bool sentinel = strcmp(h->facts.mode, "sentinel") == 0;
         if (h->who->sentinel && !sentinel) {
             snprintf(h->why, sizeof(h->why), "this is no Sentinel");
-            *fault = FAULT_SENTINELS;
+            *fault = FAULT_WRONG_SENTINELS;
             return true;
         }
         if (h->who->sentinel && h->refused == FAULT_NONE) {
@@ -368,7 +368,7 @@ static bool ended_by_info(
         } else if (sentinel && !h->who->sentinel) {
             facts_name_sentinel(reply, h->why, sizeof(h->why));
             h->refused = FAULT_NONE; /* a Sentinel is the better message */
-            *fault = FAULT_SENTINEL;
+            *fault = FAULT_IS_SENTINEL;
             return true;
         }
     }

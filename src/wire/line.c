@@ -18,7 +18,7 @@ static enum exchange_next line_refused(
     struct exchange *x, const struct reply *reply)
 {
     struct dialect *dialect = x->dialect;
-    enum exchange_next next = strategy_refused(x, reply);
+    enum exchange_next next = strategy_error_or_not_mine(x, reply);
 
     if (x->outcome.kind == OUTCOME_FAULT &&
         ON_REFUSED & 1U << x->outcome.fault) {
@@ -71,7 +71,8 @@ static enum exchange_next line_replied(
         x->outcome.no_listener = verb->test_listener && item[3].integer == 0;
         return line_decide(x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));
     }
-    return strategy_broken(x, "expected 1 to 4 numbers from the wait script");
+    return strategy_bad_reply(
+        x, "expected 1 to 4 numbers from the wait script");
 }
 
 const struct strategy line_strategy = {

@@ -57,8 +57,8 @@ static enum exchange_next kind_replied(
             x->outcome.several = item[1].integer == 1;
         }
     } else {
-        return strategy_broken(x, "expected 2 numbers from the hold_back "
-                                  "script");
+        return strategy_bad_reply(x, "expected 2 numbers from the hold_back "
+                                     "script");
     }
     return EXCHANGE_DONE;
 }
@@ -72,7 +72,7 @@ enum exchange_next strategy_left_replied(
         if (x->outcome.kind == OUTCOME_BUSY)
             x->outcome.left_ms = strategy_left_ms(reply->integer);
     } else if (reply->kind != REPLY_ERROR) {
-        return strategy_broken(x, "expected a number in reply to PTTL");
+        return strategy_bad_reply(x, "expected a number in reply to PTTL");
     }
     return EXCHANGE_DONE;
 }
@@ -88,9 +88,9 @@ enum exchange_next native_acquired(
     else if (reply->kind == REPLY_NIL)
         strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     else if (reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else
-        strategy_broken(x, "expected OK or nil in reply to SET NX");
+        strategy_bad_reply(x, "expected OK or nil in reply to SET NX");
     if (x->due > 0)
         return EXCHANGE_WAIT;
     return EXCHANGE_DONE;
@@ -119,16 +119,16 @@ enum exchange_next native_inspected(
     if (!strategy_undecided(x))
         ; /* already decided by an error; ignore the remaining replies */
     else if (reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else if (x->due == 2 && reply->kind == REPLY_INTEGER &&
              reply->integer >= -2)
         x->ttl = reply->integer;
     else if (x->due == 1 && reply->kind == REPLY_STRING)
         strategy_save_value(x, reply->bytes);
     else if (x->due == 1)
-        strategy_broken(x, "expected a string in reply to GETRANGE");
+        strategy_bad_reply(x, "expected a string in reply to GETRANGE");
     else if (x->due == 2 || reply->kind != REPLY_INTEGER)
-        strategy_broken(x, "expected a number in reply to PTTL or EXISTS");
+        strategy_bad_reply(x, "expected a number in reply to PTTL or EXISTS");
     else if (reply->integer == 0)
         strategy_absent(x);
     else

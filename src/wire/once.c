@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work that must be done once: BEGIN, LOOK, TELL, FORGET and UNBEGIN, each one
- * script and one round trip. Invariant: a server without scripts is refused,
- * because no other commands could replace them; each change of a record is one
- * comparison in one script, and an error proves that nothing was changed.
+ * Work that must be done once: BEGIN, LOOK, TELL, FORGET and UNDO_BEGIN, each
+ * one script and one round trip. Invariant: a server without scripts is
+ * refused, because no other commands could replace them; each change of a
+ * record is one comparison in one script, and an error proves that nothing was
+ * changed.
  */
 #include "wire/record.h"
 #include "wire/strategy.h"
@@ -82,7 +83,7 @@ static enum exchange_next once_begun(
     if (a->code == FOUND_BUSY && a->number >= -2)
         return strategy_decide(x, OUTCOME_BUSY, left_ms);
     if (!a->has_record)
-        return strategy_broken(x, expected);
+        return strategy_bad_reply(x, expected);
     if (a->code == FOUND_BEGUN && a->number > 0 && a->number < EXACT_BELOW &&
         !looks) {
         x->outcome.fence = (uint64_t)a->number;
@@ -94,7 +95,7 @@ static enum exchange_next once_begun(
         return once_found(x, FOUND_DOUBT);
     if (a->code == FOUND_MISMATCH)
         return once_found(x, FOUND_MISMATCH);
-    return strategy_broken(x, expected);
+    return strategy_bad_reply(x, expected);
 }
 
 static enum exchange_next once_told(
@@ -102,7 +103,7 @@ static enum exchange_next once_told(
 {
     if (a->number < RELEASE_NOT_THERE || a->number > RELEASE_GAP ||
         a->code < 0 || a->code > 1)
-        return strategy_broken(x, "expected an answer of the tell script");
+        return strategy_bad_reply(x, "expected an answer of the tell script");
     if (a->number == RELEASE_NOT_ALLOWED)
         scripted_not_handed_over(x);
     return strategy_decide(
@@ -118,13 +119,13 @@ static bool once_answered(struct exchange *x, const struct reply *reply,
     if (scripted_wants_text(x, reply))
         *next = EXCHANGE_AGAIN;
     else if (reply->kind == REPLY_ERROR)
-        *next = strategy_refused(x, reply);
+        *next = strategy_error_or_not_mine(x, reply);
     else if (l->starved)
-        *next = strategy_fail(x, FAULT_SYSTEM,
+        *next = strategy_no_answer(x, FAULT_SYSTEM,
             slice_of("out of memory: cannot store the record"), true);
     else if (reply->kind != REPLY_ARRAY || reply->nested ||
              !once_read(l, answer))
-        *next = strategy_broken(x, "expected a code, a number and a record");
+        *next = strategy_bad_reply(x, "expected a code, a number and a record");
     else
         return true;
     return false;
@@ -148,7 +149,8 @@ static enum exchange_next tell_replied(
                                                    : next;
 }
 
-/* The reply to UNBEGIN and FORGET: 1 or 0; -1: FORGET found work in progress.
+/* The reply to UNDO_BEGIN and FORGET: 1 or 0; -1: FORGET found work in
+ * progress.
  */
 static enum exchange_next removal_replied(
     struct exchange *x, const struct reply *reply)
@@ -158,13 +160,13 @@ static enum exchange_next removal_replied(
     if (scripted_wants_text(x, reply))
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
+        return strategy_error_or_not_mine(x, reply);
     if (reply->kind == REPLY_INTEGER && reply->integer == 1)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
     if (reply->kind == REPLY_INTEGER && reply->integer == -1 && forgets)
         x->outcome.found = FOUND_BUSY;
     else if (reply->kind != REPLY_INTEGER || reply->integer != 0)
-        return strategy_broken(x, "expected 1, 0 or -1 from the script");
+        return strategy_bad_reply(x, "expected 1, 0 or -1 from the script");
     return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 

@@ -20,12 +20,12 @@ static enum exchange_next query_replied(
     struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
+        return strategy_error_or_not_mine(x, reply);
     if (!x->verb->changes)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
     if (reply->kind != REPLY_INTEGER || reply->integer < 0 ||
         reply->integer > 1)
-        return strategy_broken(x, "expected 1 or 0");
+        return strategy_bad_reply(x, "expected 1 or 0");
     return strategy_decide(
         x, reply->integer == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }

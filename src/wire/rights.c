@@ -74,7 +74,7 @@ static enum exchange_next rights_decide(struct exchange *x)
     }
     struct reply error = {.kind = REPLY_ERROR,
         .bytes = slice_of(x->refusals & BIT(DENIED) ? denied : unknown)};
-    return strategy_refused(x, &error);
+    return strategy_error_or_not_mine(x, &error);
 }
 
 static enum exchange_next rights_replied(

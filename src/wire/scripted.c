@@ -87,8 +87,8 @@ enum exchange_next scripted_extended(
     if (reply->kind == REPLY_INTEGER && reply->integer == -2)
         return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
-    return strategy_broken(
+        return strategy_error_or_not_mine(x, reply);
+    return strategy_bad_reply(
         x, "expected milliseconds or -2 from the extend script");
 }
 
@@ -102,8 +102,8 @@ enum exchange_next scripted_capped(
     if (reply->kind == REPLY_INTEGER && reply->integer == 0)
         return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
     if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
-    return strategy_broken(
+        return strategy_error_or_not_mine(x, reply);
+    return strategy_bad_reply(
         x, "expected 1 or 0 from the script that compares the token");
 }
 
@@ -141,15 +141,15 @@ static enum exchange_next scripted_listed(
     int64_t left_ms;
 
     if (l->starved || l->full)
-        return strategy_fail(x, FAULT_SYSTEM,
+        return strategy_no_answer(x, FAULT_SYSTEM,
             slice_of("out of memory: cannot store the holders"), false);
     if (reply->kind != REPLY_ARRAY || reply->nested || l->count % 2 > 0)
-        return strategy_broken(x, expected_holder);
+        return strategy_bad_reply(x, expected_holder);
     if (l->count == 0)
         return strategy_absent(x);
     for (size_t i = 1; i < l->count; i += 2)
         if (!reply_values_number(l, i, &left_ms) || left_ms < -2)
-            return strategy_broken(x, expected_holder);
+            return strategy_bad_reply(x, expected_holder);
     reply_values_number(l, 1, &left_ms);
     return strategy_seen(x, reply_values_at(l, 0), strategy_left_ms(left_ms));
 }
@@ -162,7 +162,7 @@ enum exchange_next scripted_inspected(
     if (scripted_wants_text(x, reply))
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
+        return strategy_error_or_not_mine(x, reply);
     if (strategy_stores_reply(x))
         return scripted_listed(x, reply);
     if (reply->kind == REPLY_ARRAY && reply->count == 0)
@@ -172,5 +172,5 @@ enum exchange_next scripted_inspected(
         item[1].integer >= -2)
         return strategy_seen(
             x, item[0].bytes, strategy_left_ms(item[1].integer));
-    return strategy_broken(x, expected_holder);
+    return strategy_bad_reply(x, expected_holder);
 }

@@ -30,7 +30,7 @@ static enum exchange_next take_replied(
     if (scripted_wants_text(x, reply))
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
+        return strategy_error_or_not_mine(x, reply);
     x->dialect->take_loaded = true;
     if (reply->kind == REPLY_ARRAY && reply->count == 1 &&
         item[0].kind == REPLY_INTEGER && item[0].integer == 1)
@@ -40,7 +40,8 @@ static enum exchange_next take_replied(
         item[1].kind == REPLY_INTEGER && item[1].integer >= -2)
         return strategy_decide(
             x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));
-    return strategy_broken(x, "expected 1 or 2 numbers from the take script");
+    return strategy_bad_reply(
+        x, "expected 1 or 2 numbers from the take script");
 }
 
 static unsigned inspect_encode(struct exchange *x, struct buf *out)

@@ -120,7 +120,7 @@ static const struct ways {
     [VERB_LOOK] = {WAYS(begin_only, 1, 1)},
     [VERB_TELL] = {WAYS(tell_only, 1, 1)},
     [VERB_FORGET] = {WAYS(forget_only, 1, 1)},
-    [VERB_UNBEGIN] = {WAYS(unbegin_only, 1, 1)},
+    [VERB_UNDO_BEGIN] = {WAYS(unbegin_only, 1, 1)},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
@@ -128,7 +128,7 @@ const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
     return i < ways[kind].count ? ways[kind].row[i] : NULL;
 }
 
-bool strategies_take_over(enum verb_kind kind)
+bool strategies_may_replace(enum verb_kind kind)
 {
     return ways[kind].takes_over;
 }
@@ -228,7 +228,7 @@ void strategies_describe(const struct dialect *dialect, struct text *text)
         text_addf(text, " + %s", to_extend);
 }
 
-bool strategies_line(
+bool strategies_allow_line(
     const struct dialect *dialect, uint64_t now, struct text *why)
 {
     bool refused =

@@ -9,15 +9,15 @@
 #include "base/text.h"
 #include "wire/strategy.h"
 
-/* The strategy for the current step: number x->at of the verb's, unless a check
- * has to come first or the verb has only one. */
+/* The strategy for the current step: number x->strategy_index of the verb's,
+ * unless a check has to come first or the verb has only one. */
 const struct strategy *strategies_for(const struct exchange *x);
 
 /* Strategy i of the verb, from 0; NULL: there are no more. */
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i);
 
 /* Does the verb replace a value whose end is past? */
-bool strategies_take_over(enum verb_kind kind);
+bool strategies_may_replace(enum verb_kind kind);
 
 /* Would a lock be of no use without any of the verb's strategies, because it
  * could be neither extended nor released? */
@@ -43,7 +43,7 @@ bool strategies_need_clock(const struct dialect *dialect);
 
 /* May a token try to join the line of a lock on this connection now? now is 0
  * to ask whether the last one was refused. If not, *why says in words why. */
-bool strategies_line(
+bool strategies_allow_line(
     const struct dialect *dialect, uint64_t now, struct text *why);
 
 /* Are locks released and inspected by scripts? Before a release was tried, the

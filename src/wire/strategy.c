@@ -29,7 +29,7 @@ enum exchange_next strategy_decide(
     return EXCHANGE_DONE;
 }
 
-enum exchange_next strategy_fail(
+enum exchange_next strategy_no_answer(
     struct exchange *x, enum fault fault, struct slice text, bool unsure)
 {
     x->outcome = (struct outcome){.kind = OUTCOME_FAULT,
@@ -40,27 +40,28 @@ enum exchange_next strategy_fail(
     return EXCHANGE_DONE;
 }
 
-enum exchange_next strategy_broken(struct exchange *x, const char *expected)
+enum exchange_next strategy_bad_reply(struct exchange *x, const char *expected)
 {
-    return strategy_fail(x, FAULT_NOT_REDIS, slice_of(expected), true);
+    return strategy_no_answer(x, FAULT_NOT_REDIS, slice_of(expected), true);
 }
 
-enum exchange_next strategy_failed(
+enum exchange_next strategy_error_reply(
     struct exchange *x, const struct reply *reply)
 {
     enum fault fault = classify_error(reply->bytes);
 
-    return strategy_fail(x, fault, reply->bytes, fault_leaves_doubt(fault));
+    return strategy_no_answer(
+        x, fault, reply->bytes, fault_leaves_doubt(fault));
 }
 
-enum exchange_next strategy_refused(
+enum exchange_next strategy_error_or_not_mine(
     struct exchange *x, const struct reply *reply)
 {
     const struct verb *verb = x->verb;
 
     if (!verb_traits[verb->kind].type_error_is_no || verb->token.len == 0 ||
         classify_error(reply->bytes) != FAULT_WRONG_TYPE)
-        return strategy_failed(x, reply);
+        return strategy_error_reply(x, reply);
     x->outcome.text = reply->bytes;
     return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
@@ -81,7 +82,7 @@ void strategy_save_value(struct exchange *x, struct slice value)
 {
     x->value_len = strategy_store(&x->stored, value);
     if (x->value_len == 0 && value.len > 0)
-        strategy_fail(x, FAULT_SYSTEM,
+        strategy_no_answer(x, FAULT_SYSTEM,
             slice_of("out of memory: cannot store the key's value"), false);
 }
 

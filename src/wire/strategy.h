@@ -278,7 +278,7 @@ uint64_t fenced_counter_ttl_ms(const struct exchange *x);
 /* line.c: JOIN and STAY */
 extern const struct strategy line_strategy;
 
-/* once.c: BEGIN and LOOK, TELL, UNBEGIN, FORGET */
+/* once.c: BEGIN and LOOK, TELL, UNDO_BEGIN, FORGET */
 extern const struct strategy once_begin, once_tell, once_unbegin, once_forget;
 
 /* query.c: the command of a query */
@@ -296,17 +296,17 @@ enum exchange_next strategy_decide(
 uint16_t strategy_store(char **room, struct slice text);
 /* Decides that there is no answer. unsure: the command may have been applied.
  */
-enum exchange_next strategy_fail(
+enum exchange_next strategy_no_answer(
     struct exchange *x, enum fault fault, struct slice text, bool unsure);
 /* Decides by an error reply that there is no answer. */
-enum exchange_next strategy_failed(
+enum exchange_next strategy_error_reply(
     struct exchange *x, const struct reply *reply);
 /* Likewise; but it is an answer if the verb asks whether the key holds the
  * token, and the key is of another type. */
-enum exchange_next strategy_refused(
+enum exchange_next strategy_error_or_not_mine(
     struct exchange *x, const struct reply *reply);
 /* Decides that the reply cannot be an answer to our command. */
-enum exchange_next strategy_broken(struct exchange *x, const char *expected);
+enum exchange_next strategy_bad_reply(struct exchange *x, const char *expected);
 /* Saves a value that is needed after its reply. Without memory for it the
  * exchange is decided: a fault. */
 void strategy_save_value(struct exchange *x, struct slice value);

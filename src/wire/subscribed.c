@@ -17,7 +17,7 @@ static enum exchange_next subscribed_replied(
     struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
+        return strategy_error_or_not_mine(x, reply);
     bool confirmed =
         reply->kind == REPLY_ARRAY && reply->count == 3 &&
         reply->items[0].kind == REPLY_STRING &&
@@ -26,7 +26,7 @@ static enum exchange_next subscribed_replied(
         slice_equal(reply->items[1].bytes, x->verb->key) &&
         reply->items[2].kind == REPLY_INTEGER;
     return confirmed ? strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN)
-                     : strategy_broken(x, "unexpected reply to SUBSCRIBE");
+                     : strategy_bad_reply(x, "unexpected reply to SUBSCRIBE");
 }
 
 const struct strategy subscribed_strategy = {.name = "SUBSCRIBE",

@@ -59,11 +59,11 @@ static void read_reply(struct exchange *x, const struct reply *reply)
     const struct watched *way = x->strategy->watched;
 
     if (reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else if (x->due <= x->reads)
         way->judge(x, reply);
     else if (reply->kind != REPLY_STATUS)
-        strategy_broken(x, "expected OK in reply to WATCH");
+        strategy_bad_reply(x, "expected OK in reply to WATCH");
 }
 
 /* Takes the reply to MULTI. If it was accepted, the transaction must be ended
@@ -73,12 +73,12 @@ static enum exchange_next multi_replied(
 {
     if (reply->kind == REPLY_ERROR) {
         if (strategy_undecided(x))
-            strategy_refused(x, reply);
+            strategy_error_or_not_mine(x, reply);
         return EXCHANGE_DONE; /* no transaction was opened */
     }
     if (reply->kind != REPLY_STATUS ||
         !slice_equal(reply->bytes, slice_of("OK")))
-        return strategy_broken(x, "expected OK in reply to MULTI");
+        return strategy_bad_reply(x, "expected OK in reply to MULTI");
     x->step = strategy_undecided(x) ? STEP_EXEC : STEP_DISCARD;
     return EXCHANGE_AGAIN;
 }
@@ -102,8 +102,9 @@ static enum exchange_next key_changed(struct exchange *x)
     if (x->verb->kind == VERB_ACQUIRE)
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     x->step = STEP_WATCH;
-    return ++x->watch_tries < ATTEMPTS_MAX ? EXCHANGE_AGAIN
-                                           : strategy_refused(x, &raced);
+    return ++x->watch_tries < ATTEMPTS_MAX
+               ? EXCHANGE_AGAIN
+               : strategy_error_or_not_mine(x, &raced);
 }
 
 static enum exchange_next exec_replied(
@@ -114,15 +115,16 @@ static enum exchange_next exec_replied(
         return reply->kind == REPLY_ERROR ? exec_refused(x, reply)
                                           : EXCHANGE_DONE;
     if (reply->kind == REPLY_ERROR) {
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
         return exec_refused(x, reply);
     }
     if (reply->kind == REPLY_NIL)
         return key_changed(x);
     if (reply->kind != REPLY_ARRAY || reply->count != 1)
-        return strategy_broken(x, "expected the result of one command of EXEC");
+        return strategy_bad_reply(
+            x, "expected the result of one command of EXEC");
     return reply->items[0].kind == REPLY_ERROR
-               ? strategy_refused(x, &reply->items[0])
+               ? strategy_error_or_not_mine(x, &reply->items[0])
                : x->strategy->watched->changed(x, &reply->items[0]);
 }
 
@@ -144,9 +146,9 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
     if (x->due == AFTER_EXEC)
         return exec_replied(x, reply);
     if (reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else if (reply->kind != REPLY_STATUS)
-        strategy_broken(x, "expected QUEUED in reply to what follows MULTI");
+        strategy_bad_reply(x, "expected QUEUED in reply to what follows MULTI");
     return EXCHANGE_WAIT;
 }
 
@@ -171,7 +173,8 @@ static void token_compare(struct exchange *x, const struct reply *reply)
         x->due == AFTER_VALUE ? REPLY_STRING : REPLY_INTEGER;
 
     if (reply->kind != expected) {
-        strategy_broken(x, "expected the answers to GETRANGE, PTTL and EXISTS");
+        strategy_bad_reply(
+            x, "expected the answers to GETRANGE, PTTL and EXISTS");
     } else if (x->due == AFTER_VALUE) {
         if (!slice_equal(reply->bytes, x->verb->token))
             strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
@@ -204,7 +207,7 @@ static enum exchange_next token_changed(
                                          : LEFT_UNKNOWN);
     if (done == 0)
         return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
-    return strategy_broken(x, "expected 1 or 0 from DEL or PEXPIRE");
+    return strategy_bad_reply(x, "expected 1 or 0 from DEL or PEXPIRE");
 }
 
 const struct watched watched_token = {

@@ -226,16 +226,16 @@ static void change_messages(struct game *g)
 static void check_over(const struct game *g)
 {
     enum line_verdict verdict = line_verdict(&g->l);
-    CHECK(verdict > LINE_OPEN && verdict <= LINE_POLL);
+    CHECK(verdict > LINE_OPEN && verdict <= LINE_UNUSABLE);
     CHECK(line_wake(&g->l) == NEVER);
     CHECK(!g->out);
     CHECK((verdict == LINE_YES) == g->token.stands);
     CHECK(verdict != LINE_YES || g->token.granted);
     CHECK(verdict != LINE_NO || (g->busy && !g->doubt));
     CHECK(verdict != LINE_EXPIRED || g->late);
-    CHECK(verdict != LINE_FAULT || !g->doubt);
+    CHECK(verdict != LINE_DID_NOTHING || !g->doubt);
     CHECK(verdict != LINE_CANCELLED || g->cancelled);
-    CHECK(verdict != LINE_POLL || g->useless);
+    CHECK(verdict != LINE_UNUSABLE || g->useless);
 }
 
 static void cancel(struct game *g)

@@ -45,7 +45,7 @@ static void ask(struct asked *a, enum verb_kind kind)
         .key = slice_of("key"),
         .token = slice_of(TOKEN),
         .ttl_ms = kind == VERB_BEGIN ? 30000 : 0,
-        .once = kind == VERB_UNBEGIN ? NULL : &a->terms,
+        .once = kind == VERB_UNDO_BEGIN ? NULL : &a->terms,
         .values = verb_traits[kind].has_values ? &a->leaves : NULL};
     if (kind == VERB_BEGIN || kind == VERB_LOOK)
         a->verb.counter = slice_of("{key}:f");
@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char letters[] = "bltfu";
     static const enum verb_kind kinds[] = {
-        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_FORGET, VERB_UNBEGIN};
+        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_FORGET, VERB_UNDO_BEGIN};
     char *text = fuzz_expand(data, size, BYTES_MAX, &size);
     const char *at = size > 0 && text[0] ? strchr(letters, text[0]) : NULL;
     enum verb_kind kind =

@@ -156,7 +156,7 @@ static inline const char *case_line(void)
     } ends[] = {
         {VERB_TELL, 0, false},
         {VERB_TELL, 0, true},
-        {VERB_UNBEGIN, 0, false},
+        {VERB_UNDO_BEGIN, 0, false},
         {VERB_BEGIN, ONCE_DONE, false},
         {VERB_BEGIN, ONCE_DOUBT, false},
     };
@@ -213,7 +213,7 @@ static inline const char *case_foreign(void)
         "once1 done A 1 1 0 1 1 1 0 0 9000 - 9999999999999999999\n" X1000,
         NULL};
     static const enum verb_kind kinds[] = {
-        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_UNBEGIN, VERB_FORGET};
+        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_UNDO_BEGIN, VERB_FORGET};
 
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         case_clean();

@@ -51,7 +51,7 @@ static inline struct outcome once_send(struct peer *p, struct verb *verb)
     redisReply *r = NULL;
 
     verb->values = verb_traits[verb->kind].has_values ? &once_leaves : NULL;
-    if (verb->kind == VERB_QUERY || verb->kind == VERB_UNBEGIN)
+    if (verb->kind == VERB_QUERY || verb->kind == VERB_UNDO_BEGIN)
         verb->once = NULL;
     exchange_free(&x);
     exchange_begin(&x, verb, NULL);

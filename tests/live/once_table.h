@@ -302,7 +302,7 @@ static inline struct outcome cell_call(const struct cell *c)
     static char line[512];
     static struct once_terms terms;
     static const enum verb_kind kinds[TABLE_CALLS] = {VERB_BEGIN, VERB_BEGIN,
-        VERB_LOOK, VERB_TELL, VERB_TELL, VERB_TELL, VERB_TELL, VERB_UNBEGIN,
+        VERB_LOOK, VERB_TELL, VERB_TELL, VERB_TELL, VERB_TELL, VERB_UNDO_BEGIN,
         VERB_FORGET, VERB_FORGET};
     struct verb verb = {.kind = kinds[c->call],
         .key = slice_of("k"),
@@ -398,12 +398,13 @@ static inline const char *answer_differs(
         return NULL;
     CELL_NEEDS(slice_equal(once_leaf(2), slice_of(s->line)));
     bool shows = w->kind == OUTCOME_RECORDED && w->found == FOUND_DONE;
-    bool doubted = w->granted && cell_open(c);
+    bool earlier_token_possible = w->granted && cell_open(c);
     char line[512];
     cell_line(c, line);
-    CELL_NEEDS((once_leaves.count == 4) == (shows || doubted));
+    CELL_NEEDS((once_leaves.count == 4) == (shows || earlier_token_possible));
     CELL_NEEDS(!shows || slice_equal(once_leaf(3), slice_of(OLD_RESULT)));
-    CELL_NEEDS(!doubted || slice_equal(once_leaf(3), slice_of(line)));
+    CELL_NEEDS(
+        !earlier_token_possible || slice_equal(once_leaf(3), slice_of(line)));
     return NULL;
 }
 

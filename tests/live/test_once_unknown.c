@@ -56,7 +56,7 @@ static void assert_found(int mode, int result)
 /* ----------------------------------------------------------- the bad moments
  */
 
-enum fault { ANSWER_LOST, REQUEST_HELD, FROZEN, CUT, FAULTS };
+enum fault { ANSWER_LOST, REQUEST_AWAITS_REPLICAS, FROZEN, CUT, FAULTS };
 static const char *const faults[] = {
     "its answer is lost", "it is held up", "the server hangs", "it is cut"};
 
@@ -66,7 +66,7 @@ static void break_down(enum fault fault)
     case ANSWER_LOST:
         proxy_drop(proxies[0], PROXY_DOWN, true);
         break;
-    case REQUEST_HELD:
+    case REQUEST_AWAITS_REPLICAS:
         proxy_hold(proxies[0], PROXY_UP, true);
         break;
     case FROZEN:
@@ -84,7 +84,7 @@ static void repair(enum fault fault)
         proxy_cut(proxies[0], true);
         proxy_drop(proxies[0], PROXY_DOWN, false);
     }
-    if (fault == REQUEST_HELD)
+    if (fault == REQUEST_AWAITS_REPLICAS)
         proxy_hold(proxies[0], PROXY_UP, false);
     redis_thaw(servers);
 }
@@ -291,10 +291,10 @@ static void forgetting_without_an_answer(void **state)
     assert_true(again == NXL_OK || again == NXL_FREE);
     assert_false(redis_exists(servers, RECORD_KEY));
     assert_result(once_look(own, lock), NXL_FREE, lock);
-    break_down(REQUEST_HELD);
+    break_down(REQUEST_AWAITS_REPLICAS);
     int rc = once_look(own, lock);
     assert_true(rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE);
-    repair(REQUEST_HELD);
+    repair(REQUEST_AWAITS_REPLICAS);
     close_all();
 }
 

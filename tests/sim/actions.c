@@ -101,13 +101,13 @@ static void send_verb(
         .not_after = verb.not_after,
         .want_left = verb.want_left,
         .may_wait = verb.may_wait,
-        .doubted = verb.doubted,
+        .earlier_token_possible = verb.earlier_token_possible,
         .number = verb.fence,
         .plain = k->old,
         .gap_ms = verb.gap_ms,
         .followed = verb.has_followers,
     };
-    r->message.held = verb.held;
+    r->message.held = verb.may_hold_token;
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
         take_place(k, &verb, &r->message);
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)

@@ -151,10 +151,10 @@ uint64_t cleaners_due(struct world *w, struct link *l)
     for (; node != &l->cleaners; node = next) {
         next = node->next;
         struct cleaner *k = list_entry(node, struct cleaner, node);
-        if (k->cleanup.state != CLEANUP_DUE)
+        if (k->cleanup.state != CLEANUP_IDLE)
             continue;
         cleanup_tick(&k->cleanup, w->now);
-        if (k->cleanup.state == CLEANUP_DUE)
+        if (k->cleanup.state == CLEANUP_IDLE)
             at = earlier(at, k->cleanup.next_try);
         else
             settle(w, l, k, false);

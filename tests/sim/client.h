@@ -57,7 +57,7 @@ struct request {
         REQUEST_IDLE, /* never used, or answered */
         REQUEST_WAITING,
         REQUEST_SENT,
-        REQUEST_HELD, /* answered, but for the WAIT behind it */
+        REQUEST_AWAITS_REPLICAS, /* answered, but for the WAIT behind it */
         REQUEST_FAILED
     } state;
     struct message message;

@@ -41,10 +41,10 @@ static const char *const results[] = {
 };
 
 static const char *const losses[] = {
-    [LOSS_UNHEARD] = "unheard",
+    [LOSS_NO_ANSWER] = "unheard",
     [LOSS_MAX_HOLD] = "maximum hold",
     [LOSS_STOPPED] = "stopped",
-    [LOSS_REFUTED] = "refuted",
+    [LOSS_TOKEN_GONE] = "refuted",
 };
 
 /* ------------------------------------------------------------------ events */

@@ -96,7 +96,7 @@ void request_submit(struct world *w, struct request *r)
     r->sent_at = 0;
     struct link *l = &r->worker->process->link[r->server];
     r->unsure = false;
-    if (!r->message.doubted)
+    if (!r->message.earlier_token_possible)
         r->given_up = l->given_up;
     r->state = REQUEST_WAITING;
     list_append(&l->waiting, &r->node);
@@ -171,7 +171,7 @@ static bool cancel_sent(
         link_end_use(w, l, &r->message);
     r->state = REQUEST_IDLE;
     drop_slot(l, slot_of(l, r), c.cause, k);
-    if (k && k->cleanup.state == CLEANUP_DUE)
+    if (k && k->cleanup.state == CLEANUP_IDLE)
         cleaner_send(w, l, k);
     return c.changed_nothing;
 }
@@ -182,7 +182,8 @@ bool request_abandon(struct world *w, struct request *r, bool undo)
     if (r->state == REQUEST_SENT)
         return cancel_sent(w, l, r, undo);
     bool waits = r->state == REQUEST_WAITING;
-    r->unsure = r->unsure || r->state == REQUEST_HELD; /* it was applied */
+    r->unsure =
+        r->unsure || r->state == REQUEST_AWAITS_REPLICAS; /* it was applied */
     if (r->state != REQUEST_IDLE)
         list_remove(&r->node);
     r->state = REQUEST_IDLE;
@@ -219,7 +220,7 @@ static void cut_slot(struct world *w, struct link *l, struct slot *slot)
 }
 
 /* Whether replicas have it is not known. refused: nor will it be. */
-static void fail_held(
+static void fail_awaiting_replicas(
     struct world *w, struct link *l, enum fault fault, bool refused)
 {
     struct list *node;
@@ -263,7 +264,7 @@ void link_lost(struct world *w, struct link *l, uint64_t linger)
         cut_slot(w, l, slot);
         free(slot);
     }
-    fail_held(w, l, FAULT_UNREACHABLE, false);
+    fail_awaiting_replicas(w, l, FAULT_UNREACHABLE, false);
     conn_leave(w, l->conn, linger);
     l->conn = NULL;
     l->wait_due = false;
@@ -440,8 +441,9 @@ static void complete(
 {
     struct outcome outcome = m->outcome, other;
     outcome.connection = l->number;
-    outcome.owed = outcome.kind == OUTCOME_BUSY && r->message.doubted &&
-                   cleaners_owe(l, r);
+    outcome.earlier_token_may_remain = outcome.kind == OUTCOME_BUSY &&
+                                       r->message.earlier_token_possible &&
+                                       cleaners_owe(l, r);
     r->state = REQUEST_IDLE;
     r->message.number = m->number;
     r->message.stood = m->stood;
@@ -509,7 +511,7 @@ static void answered(
         complete(w, l, r, &r->reply);
         return;
     }
-    r->state = REQUEST_HELD;
+    r->state = REQUEST_AWAITS_REPLICAS;
     list_append(&l->held, &r->node);
 }
 
@@ -520,7 +522,7 @@ static void wait_answered(
     l->waits--;
     if (m->outcome.kind == OUTCOME_FAULT) {
         l->elsewhere = l->elsewhere || fault_is_elsewhere(m->outcome.fault);
-        fail_held(
+        fail_awaiting_replicas(
             w, l, m->outcome.fault, !fault_is_elsewhere(m->outcome.fault));
         return;
     }
@@ -698,7 +700,7 @@ static void send_due(struct world *w, struct link *l)
     for (; node != &l->cleaners; node = next) {
         next = node->next;
         struct cleaner *k = list_entry(node, struct cleaner, node);
-        if (k->cleanup.state == CLEANUP_DUE && k->cleanup.next_try <= w->now)
+        if (k->cleanup.state == CLEANUP_IDLE && k->cleanup.next_try <= w->now)
             cleaner_send(w, l, k);
     }
     if (l->elsewhere)

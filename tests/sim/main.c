@@ -63,7 +63,8 @@ static void print_work(const struct report *all)
            "done, %llu in doubt\n",
         (unsigned long long)all->begun, (unsigned long long)all->unbegun,
         (unsigned long long)all->acts, (unsigned long long)all->late,
-        (unsigned long long)all->done, (unsigned long long)all->doubted);
+        (unsigned long long)all->done,
+        (unsigned long long)all->earlier_token_possible);
 }
 
 /* ... and of lines. */
@@ -100,7 +101,7 @@ static void add_work(struct report *all, const struct report *r)
     all->acts += r->acts;
     all->late += r->late;
     all->done += r->done;
-    all->doubted += r->doubted;
+    all->earlier_token_possible += r->earlier_token_possible;
 }
 
 static int play(struct arguments *a)

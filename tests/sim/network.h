@@ -76,8 +76,9 @@ struct message {
     unsigned gap_ms; /* RELEASE: so long nobody in line is granted the name */
     bool followed;   /* RELEASE: somebody is probably in line */
     bool held;       /* BEGIN: the key may hold the token */
-    bool doubted;    /* it may hold an earlier token of the same call */
-    bool doubled;    /* it arrived before, and nobody waits for an answer */
+    bool earlier_token_possible; /* it may hold an earlier token of the same
+                                    call */
+    bool doubled; /* it arrived before, and nobody waits for an answer */
     struct once_part once;     /* BEGIN ... FORGET */
     struct outcome outcome;    /* the reply */
     uint64_t run_id, uptime_s; /* HELLO: likewise */

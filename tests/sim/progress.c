@@ -118,7 +118,7 @@ static enum progress_of cleanups_of(
         if (k->message.token != token || c->in_use ||
             c->state == CLEANUP_WATCHING)
             continue;
-        if (c->state != CLEANUP_DUE || c->next_try <= w->now)
+        if (c->state != CLEANUP_IDLE || c->next_try <= w->now)
             return UNDER_WAY;
         all = LATER;
     }

@@ -233,7 +233,7 @@ static const char *befall(struct cell *c)
         stop_servers(c, NEVER);
         while (lease_held(&k->life.lease, world.now))
             pass_ms(1);
-        CHECK(k->renewal.loss == LOSS_UNHEARD);
+        CHECK(k->renewal.loss == LOSS_NO_ANSWER);
         CHECK(world.now < k->life.lease.promised);
         pass_ms(TTL_MS);
         thaw_servers(c);

@@ -398,7 +398,7 @@ struct report world_run(const struct options *options, FILE *out)
     report.acts = w->acts;
     report.late = w->late;
     report.done = w->found[FOUND_DONE];
-    report.doubted = w->found[FOUND_DOUBT];
+    report.earlier_token_possible = w->found[FOUND_DOUBT];
     report.gaps = w->gaps;
     report.turns_outside = w->turns_outside;
     report.asked = w->asked;

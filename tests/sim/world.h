@@ -140,7 +140,7 @@ struct report {
     uint64_t lined;   /* grants after a wait in line */
     uint64_t expired; /* leases whose handle ended too late for a release */
     uint64_t hash, steps, virtual_ns;
-    uint64_t begun, unbegun, acts, late, done, doubted;
+    uint64_t begun, unbegun, acts, late, done, earlier_token_possible;
     uint64_t gaps, turns_outside, asked;
     uint64_t beside;
     unsigned most_holders;

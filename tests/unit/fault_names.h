@@ -29,7 +29,7 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_NO_INFO] = "untold",
         [FAULT_NOT_DURABLE] = "forgets",
         [FAULT_DUPLICATE] = "setup",
-        [FAULT_SENTINEL] = "sentinel",
+        [FAULT_IS_SENTINEL] = "sentinel",
         [FAULT_TLS] = "tls",
         [FAULT_CERTIFICATE] = "certificate",
         [FAULT_ACTIVE_REPLICA] = "active replica",
@@ -41,7 +41,7 @@ static inline const char *fault_name(enum fault fault)
         [FAULT_COPIES] = "copies",
         [FAULT_UNCONFIRMED] = "unconfirmed",
         [FAULT_NAMED_LATE] = "named late",
-        [FAULT_SENTINELS] = "sentinels",
+        [FAULT_WRONG_SENTINELS] = "sentinels",
         [FAULT_SENTINEL_DENIED] = "sentinel denied",
         [FAULT_SENTINEL_RIGHTS] = "sentinel rights",
     };

@@ -77,10 +77,10 @@ static inline void drain(void)
     static const char *const ends[] = {
         [LINE_NO] = "=no",
         [LINE_EXPIRED] = "=late",
-        [LINE_UNKNOWN] = "=unknown",
-        [LINE_FAULT] = "=fault",
+        [LINE_MAY_GRANT] = "=unknown",
+        [LINE_DID_NOTHING] = "=fault",
         [LINE_CANCELLED] = "=cancelled",
-        [LINE_POLL] = "=poll",
+        [LINE_UNUSABLE] = "=poll",
     };
     struct effect effect;
     while (line_next(&line, &effect))

@@ -91,12 +91,12 @@ static void busy_by_an_earlier_token(void **state)
     for (unsigned owed = 0; owed < 2; owed++) {
         struct acquire a;
         struct outcome o = busy(600);
-        o.owed = owed;
+        o.earlier_token_may_remain = owed;
         start(&a, 1, 3 * MS, 2 * NS_PER_S);
         all_say(&a, cut(T0), T0);
         uint64_t now = next_round(&a);
         assert_asks(&a, "T S0");
-        assert_true(a.doubt);
+        assert_true(a.earlier_token_left);
         all_say(&a, o, now);
         assert_int_equal(
             acquire_verdict(&a), owed ? VERDICT_UNKNOWN : VERDICT_NO);
@@ -111,7 +111,7 @@ static void busy_by_own_tokens_alone(void **state)
     for (unsigned owed = 0; owed < 2; owed++) {
         struct acquire a;
         struct outcome o = busy(600);
-        o.owed = owed;
+        o.earlier_token_may_remain = owed;
         start(&a, 3, 3 * MS, 2 * NS_PER_S);
         play(&a, "gff", T0);
         drain(&a, (char[WORDS_MAX]){0});

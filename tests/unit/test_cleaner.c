@@ -32,7 +32,7 @@ static void it_is_due_at_once(void **state)
 {
     (void)state;
     begin(CLEANUP_TOKEN);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_int_equal(cleaner->cleanup.next_try, START);
     assert_int_equal(cleaner->cleanup.until, START + TTL);
     assert_false(expired(START + TTL - 1));
@@ -105,7 +105,7 @@ static void elsewhere_nothing_deleted_proves_nothing(void **state)
     while (now + interval < START + TTL) {
         sent(now);
         assert_false(answered(0, now));
-        assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+        assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
         assert_int_equal(cleaner->cleanup.next_try, now + interval);
         now += interval;
         interval = earlier(2 * interval, NS_PER_S);
@@ -200,7 +200,7 @@ static void a_second_cut_changes_nothing(void **state)
     begin_after_a_cut();
     sent(START);
     cleanup_connection_lost(&cleaner->cleanup, 9, RUN_B, START + NS_PER_S);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_int_equal(cleaner->cleanup.client_id, 7);
     assert_string_equal(cleaner->cleanup.run_id, RUN_A);
     assert_int_equal(cleaner->cleanup.until, START + TTL);
@@ -256,7 +256,7 @@ static void an_error_proves_nothing(void **state)
     begin(CLEANUP_TOKEN);
     sent(START);
     assert_false(refused(START));
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);
     sent(START + 20 * NS_PER_MS);
     assert_true(refused(START + TTL));
@@ -301,7 +301,7 @@ static void no_memory_leaves_nothing_half_sent(void **state)
             return;
         }
         assert_false(went);
-        assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+        assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
         assert_int_equal(conn.slots.count, 0);
         assert_int_equal(buf_len(&conn.out), 6);
         /* ... and it is not tried at once again. */

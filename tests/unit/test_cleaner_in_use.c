@@ -53,8 +53,8 @@ static void refused_it_waits(void **state)
     begin_in_use();
     assert_kills(START);
     kill_answered(&refusal, START + 1);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_true(cleaner->cleanup.next_try == NEVER);
     assert_int_equal(cleaner->cleanup.until, START + TTL);
     cleanup_not_in_use(&cleaner->cleanup, 0, START + 5);
@@ -75,7 +75,7 @@ static void where_it_cannot_kill_it_waits(void **state)
     gone();
     assert_true(cleaner_send(cleaner, &conn, &dialect, &facts, START));
     assert_string_equal(said(), "");
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_true(cleaner->cleanup.next_try == NEVER);
     cleanup_not_in_use(&cleaner->cleanup, 0, START + 5);
     assert_contains(sent(START + 5), "EVAL\r\n");
@@ -89,7 +89,7 @@ static void in_use_again_after_the_deadline(void **state)
     begin_in_use();
     assert_kills(START);
     kill_answered(&refusal, START + 1);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     cleanup_not_in_use(&cleaner->cleanup, START + 10, START + 5);
     assert_contains(sent(START + 9), "EVAL\r\n");
     kill_answered(&refusal, START + 9);
@@ -106,7 +106,7 @@ static void not_in_use_while_it_kills(void **state)
     assert_kills(START);
     cleanup_not_in_use(&cleaner->cleanup, 0, START + 1);
     kill_answered(&one, START + 2);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_int_equal(cleaner->cleanup.next_try, START + 2);
     const char *text = sent(START + 2);
     assert_null(strstr(text, "KILL")); /* once is enough */
@@ -120,7 +120,7 @@ static void lost_while_it_kills(void **state)
     begin_in_use();
     assert_kills(START);
     cleanup_connection_lost(&cleaner->cleanup, 9, RUN_A, START + 1);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_true(cleaner->cleanup.next_try >
                 START + 1);                  /* that may be why it was lost */
     assert_kills(cleaner->cleanup.next_try); /* still the first one, 7 */

@@ -90,8 +90,8 @@ static void refused_in_every_way_it_goes_on(void **state)
         (answer = told_words(REPLY_ERROR, NOPERM, START)) == CLEANUP_DELETING)
         assert_true(++replies < 20);
     assert_int_equal(replies, 1 + 5 + 2);
-    assert_int_equal(answer, CLEANUP_DUE);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(answer, CLEANUP_IDLE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);
     assert_null(dialect.in_transaction);
     assert_null(strstr(said(), "$3\r\nDEL\r\n"));
@@ -107,7 +107,7 @@ static void within_another_transaction_it_is_not_sent(void **state)
     assert_false(cleaner_send(cleaner, &conn, &dialect, &facts, START));
     assert_int_equal(buf_len(&conn.out), 0); /* nor is the kill */
     assert_int_equal(conn.slots.count, 0);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);
 
     /* Nor does it go on there. */
@@ -115,10 +115,10 @@ static void within_another_transaction_it_is_not_sent(void **state)
     sent(START);
     gone();
     dialect.in_transaction = &other;
-    assert_int_equal(told_words(REPLY_ERROR, NOPERM, START), CLEANUP_DUE);
+    assert_int_equal(told_words(REPLY_ERROR, NOPERM, START), CLEANUP_IDLE);
     assert_int_equal(buf_len(&conn.out), 0);
     assert_int_equal(conn.slots.count, 0);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
     assert_ptr_equal(dialect.in_transaction, &other);
 }
 

@@ -184,28 +184,28 @@ static void each_way_of_each_cause(void **state)
         enum cleanup_state state;
         uint64_t until_ms; /* after T0; 0: NEVER */
     } rows[] = {
-        {CLEANUP_TOKEN, 0, {0}, CLEANUP_DUE, 3000},
+        {CLEANUP_TOKEN, 0, {0}, CLEANUP_IDLE, 3000},
         {CLEANUP_TOKEN, 1, {SENT}, CLEANUP_DELETING, 3000},
         {CLEANUP_TOKEN, 2, {SENT, NOT_MINE}, CLEANUP_DONE, 3000},
         {CLEANUP_TOKEN, 2, {SENT, MINE}, CLEANUP_DONE, 3000},
-        {CLEANUP_TOKEN, 2, {SENT, REFUSED}, CLEANUP_DUE, 3000},
-        {CLEANUP_TOKEN, 2, {SENT, LOST}, CLEANUP_DUE, 3000},
+        {CLEANUP_TOKEN, 2, {SENT, REFUSED}, CLEANUP_IDLE, 3000},
+        {CLEANUP_TOKEN, 2, {SENT, LOST}, CLEANUP_IDLE, 3000},
         {CLEANUP_TOKEN, 4, {SENT, LOST, SENT, NOT_MINE}, CLEANUP_DONE, 3000},
         {CLEANUP_RELEASE_SENT, 0, {0}, CLEANUP_DELETING, 3000},
         {CLEANUP_RELEASE_SENT, 1, {NOT_MINE}, CLEANUP_DONE, 3000},
-        {CLEANUP_RELEASE_SENT, 1, {REFUSED}, CLEANUP_DUE, 3000},
-        {CLEANUP_RELEASE_SENT, 1, {LOST}, CLEANUP_DUE, 3000},
-        {CLEANUP_ACQUIRE_SENT, 0, {0}, CLEANUP_DUE, 0},
+        {CLEANUP_RELEASE_SENT, 1, {REFUSED}, CLEANUP_IDLE, 3000},
+        {CLEANUP_RELEASE_SENT, 1, {LOST}, CLEANUP_IDLE, 3000},
+        {CLEANUP_ACQUIRE_SENT, 0, {0}, CLEANUP_IDLE, 0},
         {CLEANUP_ACQUIRE_SENT, 1, {SENT}, CLEANUP_DELETING, 0},
         {CLEANUP_ACQUIRE_SENT, 1, {BUSY}, CLEANUP_DONE, 0},
-        {CLEANUP_ACQUIRE_SENT, 1, {GRANTED}, CLEANUP_DUE, 3000},
+        {CLEANUP_ACQUIRE_SENT, 1, {GRANTED}, CLEANUP_IDLE, 3000},
         {CLEANUP_ACQUIRE_SENT, 2, {SENT, BUSY}, CLEANUP_DELETING, 1},
         {CLEANUP_ACQUIRE_SENT, 3, {SENT, BUSY, NOT_MINE}, CLEANUP_DONE, 1},
         {CLEANUP_ACQUIRE_SENT, 3, {SENT, BUSY, REFUSED}, CLEANUP_EXPIRED, 1},
         {CLEANUP_ACQUIRE_SENT, 3, {SENT, GRANTED, MINE}, CLEANUP_DONE, 3001},
-        {CLEANUP_ACQUIRE_SENT, 3, {SENT, GRANTED, REFUSED}, CLEANUP_DUE, 3001},
+        {CLEANUP_ACQUIRE_SENT, 3, {SENT, GRANTED, REFUSED}, CLEANUP_IDLE, 3001},
         {CLEANUP_ACQUIRE_SENT, 2, {SENT, NOT_MINE}, CLEANUP_DONE, 0},
-        {CLEANUP_ACQUIRE_SENT, 2, {SENT, LOST}, CLEANUP_DUE, 3001},
+        {CLEANUP_ACQUIRE_SENT, 2, {SENT, LOST}, CLEANUP_IDLE, 3001},
         {CLEANUP_ACQUIRE_SENT, 3, {SENT, LOST, SENT}, CLEANUP_KILL_DELETING,
             3001},
         {CLEANUP_ACQUIRE_SENT, 4, {SENT, LOST, SENT, KILLED}, CLEANUP_DELETING,
@@ -215,11 +215,11 @@ static void each_way_of_each_cause(void **state)
         {CLEANUP_ACQUIRE_IN_USE, 0, {0}, CLEANUP_WATCHING, 0},
         {CLEANUP_ACQUIRE_IN_USE, 1, {GRANTED}, CLEANUP_DONE, 0},
         {CLEANUP_ACQUIRE_IN_USE, 1, {BUSY}, CLEANUP_DONE, 0},
-        {CLEANUP_ACQUIRE_IN_USE, 1, {LOST}, CLEANUP_DUE, 3000},
+        {CLEANUP_ACQUIRE_IN_USE, 1, {LOST}, CLEANUP_IDLE, 3000},
         {CLEANUP_ACQUIRE_IN_USE, 2, {LOST, SENT}, CLEANUP_KILLING, 3000},
         {CLEANUP_ACQUIRE_IN_USE, 3, {LOST, SENT, KILLED}, CLEANUP_DONE, 3000},
-        {CLEANUP_ACQUIRE_IN_USE, 3, {LOST, SENT, LOST}, CLEANUP_DUE, 3000},
-        {CLEANUP_ACQUIRE_LOST, 1, {LOST}, CLEANUP_DUE, 3000},
+        {CLEANUP_ACQUIRE_IN_USE, 3, {LOST, SENT, LOST}, CLEANUP_IDLE, 3000},
+        {CLEANUP_ACQUIRE_LOST, 1, {LOST}, CLEANUP_IDLE, 3000},
         {CLEANUP_ACQUIRE_LOST, 2, {LOST, SENT}, CLEANUP_KILLING, 3000},
         {CLEANUP_ACQUIRE_LOST, 3, {LOST, SENT, KILLED}, CLEANUP_DONE, 3000},
     };
@@ -231,10 +231,10 @@ static void each_way_of_each_cause(void **state)
         uint64_t until =
             rows[i].until_ms ? T0 + rows[i].until_ms * NS_PER_MS : NEVER;
         assert_int_equal(c.until, until);
-        if (c.state != CLEANUP_DUE)
+        if (c.state != CLEANUP_IDLE)
             continue;
         cleanup_tick(&c, until - 1);
-        assert_int_equal(c.state, CLEANUP_DUE);
+        assert_int_equal(c.state, CLEANUP_IDLE);
         cleanup_tick(&c, until);
         assert_int_equal(c.state, CLEANUP_EXPIRED);
     }
@@ -250,7 +250,7 @@ static void elsewhere_only_a_deletion_is_proof(void **state)
     for (; now + interval < T0 + TTL; interval *= 2) {
         assert_int_equal(cleanup_next(&c, RUN_B, now), DELETE);
         deleted(OUTCOME_NOT_MINE, now);
-        assert_int_equal(c.state, CLEANUP_DUE);
+        assert_int_equal(c.state, CLEANUP_IDLE);
         interval = earlier(interval, NS_PER_S);
         assert_int_equal(c.next_try, now + interval);
         now = c.next_try;
@@ -279,7 +279,7 @@ static void in_line_only_a_deletion_is_proof(void **state)
     begin(CLEANUP_ACQUIRE_SENT);
     assert_int_equal(cleanup_next(&c, RUN_A, T0), DELETE);
     cleanup_delete_answered(&c, &in_line, T0);
-    assert_int_equal(c.state, CLEANUP_DUE);
+    assert_int_equal(c.state, CLEANUP_IDLE);
     assert_int_equal(c.until, T0 + TTL);
 }
 
@@ -315,11 +315,11 @@ static void in_use_nothing_is_deleted(void **state)
     begin(CLEANUP_ACQUIRE_LOST);
     lose(T0);
     assert_int_equal(cleanup_next(&c, RUN_B, T0), 0);
-    assert_int_equal(c.state, CLEANUP_DUE);
+    assert_int_equal(c.state, CLEANUP_IDLE);
     assert_int_equal(c.next_try, NEVER);
     assert_int_equal(cleanup_next(&c, RUN_A, T0), KILL);
     cleanup_kill_answered(&c, false, T0);
-    assert_int_equal(c.state, CLEANUP_DUE);
+    assert_int_equal(c.state, CLEANUP_IDLE);
     assert_int_equal(c.next_try, NEVER);
     cleanup_not_in_use(&c, T0 + 10, T0 + 5);
     assert_int_equal(c.next_try, T0 + 5);
@@ -340,7 +340,7 @@ static void no_longer_in_use_while_it_kills(void **state)
     assert_int_equal(cleanup_next(&c, RUN_A, T0), KILL);
     cleanup_not_in_use(&c, 0, T0 + 1);
     cleanup_kill_answered(&c, true, T0 + 2);
-    assert_int_equal(c.state, CLEANUP_DUE);
+    assert_int_equal(c.state, CLEANUP_IDLE);
     assert_int_equal(c.next_try, T0 + 2);
     assert_int_equal(cleanup_next(&c, RUN_A, T0 + 2), DELETE);
 }
@@ -354,7 +354,7 @@ static void a_release_ends_at_its_limit(void **state)
     assert_false(cleanup_too_late(&c, T0 + 9));
     assert_true(cleanup_too_late(&c, T0 + 10));
     cleanup_withdrawn(&c, T0 + 10); /* it was still in the buffer */
-    assert_int_equal(c.state, CLEANUP_DUE);
+    assert_int_equal(c.state, CLEANUP_IDLE);
     cleanup_tick(&c, T0 + 10);
     assert_int_equal(c.state, CLEANUP_EXPIRED);
 }

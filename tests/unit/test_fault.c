@@ -47,7 +47,7 @@ static void test_passes(void **state)
     assert_true(fault_is_transient(FAULT_CREDENTIALS));
     assert_false(fault_is_transient(FAULT_NOT_PRIMARY));
     assert_false(fault_is_transient(FAULT_CLUSTER));
-    assert_false(fault_is_transient(FAULT_SENTINEL));
+    assert_false(fault_is_transient(FAULT_IS_SENTINEL));
     assert_false(fault_is_transient(FAULT_DENIED));
     assert_false(fault_is_transient(FAULT_NO_PERMISSION));
     assert_false(fault_is_transient(FAULT_SCRIPT_DENIED));

@@ -70,14 +70,14 @@ static const char *const results[] = {
 static const char *loss_word(void)
 {
     static const char *const words[] = {
-        [LOSS_UNHEARD] = "loss:unheard",
+        [LOSS_NO_ANSWER] = "loss:unheard",
         [LOSS_MAX_HOLD] = "loss:max_hold",
         [LOSS_STOPPED] = "loss:stopped",
-        [LOSS_REFUTED] = "loss:refuted",
+        [LOSS_TOKEN_GONE] = "loss:refuted",
     };
-    if (renewal.loss == LOSS_REFUTED && renewal.refuted_by == VERDICT_YES)
+    if (renewal.loss == LOSS_TOKEN_GONE && renewal.refuted_by == VERDICT_YES)
         return "loss:taken";
-    if (renewal.loss == LOSS_REFUTED && renewal.refuted_by == VERDICT_NO)
+    if (renewal.loss == LOSS_TOKEN_GONE && renewal.refuted_by == VERDICT_NO)
         return "loss:removed";
     return words[renewal.loss];
 }

@@ -41,7 +41,7 @@ static void add_send(const struct verb *verb)
         [VERB_ACQUIRE] = 'a'};
     char letter = letters[verb->kind];
     if (verb->kind == VERB_BEGIN) {
-        letter = verb->held ? 'B' : 'b';
+        letter = verb->may_hold_token ? 'B' : 'b';
         assert_int_equal(verb->ttl_ms, TTL_MS);
     }
     if (verb->kind == VERB_TELL)

@@ -24,7 +24,7 @@ static const struct row {
     enum structure structure;
     size_t place, size; /* of the member */
     enum { NUMBER, SWITCH, WORD, TEXT, ASCII } kind;
-    int64_t low, high, otherwise;
+    int64_t low, high, default_value;
     const char *must; /* what is valid, as both entries say it */
 } rows[] = {
 #define IN(structure, type, name)                                              \
@@ -413,11 +413,12 @@ static void defaults(void **state)
     assert_memory_equal(&settings, &expected, sizeof(settings));
     for (size_t i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
-        assert_int_equal(limit_of(row->name)->otherwise, row->otherwise);
+        assert_int_equal(
+            limit_of(row->name)->default_value, row->default_value);
         if (!row->in_url || is_text(row))
             continue;
         param_set_number(&expected, param_find(slice_of(row->name)),
-            (uint64_t)row->otherwise);
+            (uint64_t)row->default_value);
     }
     assert_memory_equal(&settings, &expected, sizeof(settings));
 }
@@ -434,7 +435,7 @@ static void help_tells_the_bounds(void **state)
             continue;
         snprintf(words, sizeof(words), ", %lld to %lld; default %lld",
             (long long)rows[i].low, (long long)rows[i].high,
-            (long long)rows[i].otherwise);
+            (long long)rows[i].default_value);
         assert_contains(help, words);
     }
 }

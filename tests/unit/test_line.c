@@ -88,9 +88,9 @@ static void why_it_cannot_be_used(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         start(false, NEVER, NEVER);
         line_play(rows[i].steps);
-        assert_int_equal(line_verdict(&line), LINE_POLL);
+        assert_int_equal(line_verdict(&line), LINE_UNUSABLE);
         assert_int_equal(line.fault, rows[i].fault);
-        assert_int_equal(line.doubt, rows[i].doubt);
+        assert_int_equal(line.late_grant_possible, rows[i].doubt);
     }
 }
 
@@ -200,14 +200,14 @@ static void what_never_left(void **state)
         line_play(rows[i].steps);
         line_run();
         assert_true(line_did(rows[i].steps, rows[i].does));
-        assert_int_equal(line.doubt, rows[i].doubt);
+        assert_int_equal(line.late_grant_possible, rows[i].doubt);
     }
     start(false, NEVER, NEVER);
     unsent = false;
     line_play("u"); /* this one may have joined, the next has not left */
     unsent = true;
     line_play("wake silence");
-    assert_true(line.doubt);
+    assert_true(line.late_grant_possible);
 }
 
 /* No token joins when the wait is over, but for the first. */
@@ -444,7 +444,7 @@ static void a_key_without_an_end_is_looked_into(void **state)
     for (unsigned i = 0; i < 5; i++) { /* the same struct line, each time */
         line_step("wake");
         say(forever);
-        assert_int_equal(line_verdict(&line), LINE_POLL);
+        assert_int_equal(line_verdict(&line), LINE_UNUSABLE);
         assert_int_equal(line.fault, FAULT_NONE);
         uint64_t looked = now;
         line_start(&line, &terms, false, LINE_SEED, now);

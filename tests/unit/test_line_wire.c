@@ -154,7 +154,7 @@ static void refusals(void **state)
             text_clear(&why);
             begin_line((enum verb_kind)kind, false);
             dialect.now = OUR_NOW;
-            assert_true(strategies_line(&dialect, OUR_NOW, &why));
+            assert_true(strategies_allow_line(&dialect, OUR_NOW, &why));
             sends();
             assert_int_equal(answer(refused[i].error), EXCHANGE_DONE);
             dialog = refused[i].error;
@@ -163,17 +163,18 @@ static void refusals(void **state)
                     refused[i].outcome);
             assert_int_equal(dialect.line_refused, refused[i].refused);
             uint64_t end = OUR_NOW + REFUSAL_NS;
-            check(strategies_line(&dialect, OUR_NOW, &why) != refused[i].lasts,
+            check(strategies_allow_line(&dialect, OUR_NOW, &why) !=
+                      refused[i].lasts,
                 "it lasts or not", "the other");
-            assert_true(strategies_line(&dialect, end + 1, &why));
+            assert_true(strategies_allow_line(&dialect, end + 1, &why));
             text_clear(&why);
-            assert_int_equal(
-                strategies_line(&dialect, 0, &why), refused[i].why == NULL);
+            assert_int_equal(strategies_allow_line(&dialect, 0, &why),
+                refused[i].why == NULL);
             assert_string_equal(why.data, refused[i].why ? refused[i].why : "");
             exchange_restart(&x, &verb, NULL); /* this one joins */
             sends();
             assert_int_equal(answer("[:0 :500 :0]"), EXCHANGE_DONE);
-            assert_true(strategies_line(&dialect, 0, &why));
+            assert_true(strategies_allow_line(&dialect, 0, &why));
         }
     }
 }
@@ -188,9 +189,9 @@ static void another_connection_knows_nothing(void **state)
     sends();
     assert_int_equal(answer("-ERR unknown command 'EVALSHA'"), EXCHANGE_DONE);
     text_clear(&why);
-    assert_false(strategies_line(&dialect, 0, &why));
+    assert_false(strategies_allow_line(&dialect, 0, &why));
     dialect_begin(&dialect);
-    assert_true(strategies_line(&dialect, 0, &why));
+    assert_true(strategies_allow_line(&dialect, 0, &why));
 }
 
 static void no_line_of_timestamps(void **state)
@@ -201,7 +202,7 @@ static void no_line_of_timestamps(void **state)
     dialect_begin(&dialect);
     dialect.ttl_in_values = true;
     text_clear(&why);
-    assert_false(strategies_line(&dialect, OUR_NOW, &why));
+    assert_false(strategies_allow_line(&dialect, OUR_NOW, &why));
     assert_string_equal(why.data, "the locks are timestamps");
     dialect.ttl_in_values = false;
 }
@@ -216,7 +217,7 @@ static void what_a_join_may_still_do(void **state)
     play(JOIN, NULL);
     assert_true(exchange_may_undo(&x));
     assert_false(exchange_end_is_in_value(&x));
-    assert_int_equal(exchange_writes(&x, false), 0);
+    assert_int_equal(exchange_deciding_reply(&x, false), 0);
 }
 
 static void a_release_by_who_may_be_in_line(void **state)

@@ -37,7 +37,7 @@ static const struct {
     {"handed over",
         {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
             {"B", "master", "2", "1"}},
-        LINEAGE_HANDED_OVER},
+        LINEAGE_COORDINATED},
     {"handed over, then the next one is lost",
         {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
             {"C", "master", "3", "2"}},
@@ -125,7 +125,7 @@ static void the_lead_of_a_clock(void **state)
     a.replid = "2";
     a.replid2 = "1";
     lineage_look(&l, &a);
-    assert_int_equal(lineage_look(&l, &b), LINEAGE_HANDED_OVER);
+    assert_int_equal(lineage_look(&l, &b), LINEAGE_COORDINATED);
     assert_int_equal(lineage_clock_lead(&l, &b), 500);
     b.clock_high_ns = 0; /* it does not tell the time */
     assert_true(lineage_clock_lead(&l, &b) == INT64_MAX);

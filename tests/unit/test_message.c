@@ -101,7 +101,7 @@ static void faults_become_results(void **state)
         {FAULT_NO_INFO, NXL_E_DENIED},
         {FAULT_NOT_DURABLE, NXL_E_URL},
         {FAULT_DUPLICATE, NXL_E_URL},
-        {FAULT_SENTINEL, NXL_E_URL},
+        {FAULT_IS_SENTINEL, NXL_E_URL},
         {FAULT_TLS, NXL_E_UNREACHABLE},
         {FAULT_CERTIFICATE, NXL_E_DENIED},
         {FAULT_ACTIVE_REPLICA, NXL_E_REFUSED},
@@ -113,7 +113,7 @@ static void faults_become_results(void **state)
         {FAULT_COPIES, NXL_E_REFUSED},
         {FAULT_UNCONFIRMED, NXL_E_REFUSED},
         {FAULT_NAMED_LATE, NXL_E_REFUSED},
-        {FAULT_SENTINELS, NXL_E_URL},
+        {FAULT_WRONG_SENTINELS, NXL_E_URL},
         {FAULT_SENTINEL_DENIED, NXL_E_DENIED},
         {FAULT_SENTINEL_RIGHTS, NXL_E_DENIED},
     };

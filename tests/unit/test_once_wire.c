@@ -40,7 +40,7 @@ static void begin_once(enum verb_kind kind)
         .result = slice_of("it"),
         .line = slice_of("seen")};
     verb.kind = kind;
-    verb.once = kind == VERB_UNBEGIN ? NULL : &terms;
+    verb.once = kind == VERB_UNDO_BEGIN ? NULL : &terms;
     verb.values = &leaves;
     exchange_begin(&x, &verb, NULL);
 }
@@ -103,7 +103,7 @@ static void what_is_sent(void **state)
     play(BEGIN_WITH("EVAL text:", "halt", "=-", ""), NULL);
     begin_once(VERB_FORGET);
     play(FORGET, NULL);
-    begin_once(VERB_UNBEGIN);
+    begin_once(VERB_UNDO_BEGIN);
     play(UNBEGIN, NULL);
 }
 
@@ -215,11 +215,11 @@ static void forgotten_and_taken_back(void **state)
     begin_once(VERB_FORGET);
     play(FORGET ":-1", "not mine");
     assert_int_equal(x.outcome.found, FOUND_BUSY);
-    begin_once(VERB_UNBEGIN);
+    begin_once(VERB_UNDO_BEGIN);
     play(UNBEGIN ":1", "mine");
-    begin_once(VERB_UNBEGIN);
+    begin_once(VERB_UNDO_BEGIN);
     play(UNBEGIN ":0", "not mine");
-    begin_once(VERB_UNBEGIN);
+    begin_once(VERB_UNDO_BEGIN);
     play(UNBEGIN ":-1", BROKEN);
 }
 
@@ -279,7 +279,7 @@ static void what_is_no_answer(void **state)
 static void errors(void **state)
 {
     static const enum verb_kind kinds[] = {
-        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_FORGET, VERB_UNBEGIN};
+        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_FORGET, VERB_UNDO_BEGIN};
     static const char *const sent[] = {BEGIN, LOOK, TELL, FORGET, UNBEGIN};
     static const char *const rows[][2] = {
         {"-WRONGTYPE x", "wrong type: WRONGTYPE x"},
@@ -326,8 +326,8 @@ static void what_a_cancelled_one_leaves(void **state)
     (void)state;
     begin_once(VERB_BEGIN);
     play(BEGIN, NULL);
-    assert_int_equal(exchange_writes(&x, false), 0);
-    assert_int_equal(exchange_writes(&x, true), -1);
+    assert_int_equal(exchange_deciding_reply(&x, false), 0);
+    assert_int_equal(exchange_deciding_reply(&x, true), -1);
     assert_true(exchange_may_undo(&x));
     assert_false(exchange_end_is_in_value(&x));
     assert_int_equal(exchange_lasts_ms(&x, 1000), 1000);

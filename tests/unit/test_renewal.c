@@ -116,7 +116,7 @@ static void unheard(void **state)
     }
     assert_true(failed >= 1);
     assert_true(now < LEASE);
-    assert_int_equal(renewal.loss, LOSS_UNHEARD);
+    assert_int_equal(renewal.loss, LOSS_NO_ANSWER);
     assert_true(renewal.unheard_ns > 0);
     assert_int_equal(lease_state(&lease, now), LEASE_LOST);
     assert_true(renewal_wake(&renewal) == NEVER);
@@ -140,7 +140,7 @@ static void refuted(void **state)
         assert_string_equal(say(0, plain(OUTCOME_NOT_MINE)), "S0");
         assert_int_equal(lease_state(&lease, now), LEASE_LOST);
         assert_string_equal(say(0, rows[i].seen), "!");
-        assert_int_equal(renewal.loss, LOSS_REFUTED);
+        assert_int_equal(renewal.loss, LOSS_TOKEN_GONE);
         assert_int_equal(renewal.refuted_by, rows[i].found);
         assert_true(renewal_wake(&renewal) == NEVER);
     }
@@ -214,7 +214,7 @@ static void refuted_and_unheard(void **state)
     assert_string_equal(wake(), "S0");
     assert_string_equal(say(0, plain(OUTCOME_NOT_MINE)), "S0");
     assert_string_equal(wake(), "L0 !");
-    assert_int_equal(renewal.loss, LOSS_REFUTED);
+    assert_int_equal(renewal.loss, LOSS_TOKEN_GONE);
     assert_int_equal(renewal.refuted_by, VERDICT_FAULT);
 }
 

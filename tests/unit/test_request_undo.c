@@ -251,7 +251,7 @@ static void busy_perhaps_by_its_own_token(void **state)
         assert_false(rig_abandon(0, true));
         assert_true(spare_reserve(&rig.request[0], rig.verb[0].key));
         rig.now += i == GIVEN_UP ? 60 * NS_PER_S : 0;
-        rig.verb[0].doubted = true;
+        rig.verb[0].earlier_token_possible = true;
         rig_submit(0);
         rig.now = later(rig.now, rig.s.not_before);
         rig_push();
@@ -262,13 +262,15 @@ static void busy_perhaps_by_its_own_token(void **state)
             ":1\r\n:0\r\n$-1\r\n", ":1\r\n-LOADING\r\n$-1\r\n", "$-1\r\n"};
         assert_ptr_equal(rig_reply(answers[i]), &rig.request[0]);
         assert_int_equal(rig.last.outcome.kind, OUTCOME_BUSY);
-        assert_int_equal(rig.last.outcome.owed, i != PROVED);
-        rig.verb[0].doubted = false; /* another call */
+        assert_int_equal(
+            rig.last.outcome.earlier_token_may_remain, i != PROVED);
+        rig.verb[0].earlier_token_possible = false; /* another call */
         rig_submit(0);
-        rig.verb[0].doubted = true;
+        rig.verb[0].earlier_token_possible = true;
         rig_push();
         assert_ptr_equal(rig_reply("$-1\r\n"), &rig.request[0]);
-        assert_int_equal(rig.last.outcome.owed, i == UNDER_WAY);
+        assert_int_equal(
+            rig.last.outcome.earlier_token_may_remain, i == UNDER_WAY);
         rig_tear_down(state);
         rig_set_up(state);
     }
@@ -318,7 +320,7 @@ static void what_is_under_way_is_not_due(void **state)
     /* Nothing stands of the first; the second's acquire was done. */
     struct cleaner *d = list_entry(rig.s.due.prev, struct cleaner, due);
     assert_ptr_equal(d->due.next, &rig.s.due);
-    assert_int_equal(d->cleanup.state, CLEANUP_DUE);
+    assert_int_equal(d->cleanup.state, CLEANUP_IDLE);
     rig_hang_up();
     rig_turn();
     size_t due = 0;

@@ -27,13 +27,13 @@ static void test_sentinel(void **state)
         struct reply info = words(REPLY_STRING, cases[i].info);
         begin(&h, &nobody, 2 + SCRIPTS_LOADED);
         assert_waits(&h, integer(1));
-        assert_fails(&h, info, FAULT_SENTINEL);
+        assert_fails(&h, info, FAULT_IS_SENTINEL);
         assert_string_equal(h.why, cases[i].why);
         begin(&h, &full, 4 + SCRIPTS_LOADED);
         assert_waits(&h, words(REPLY_ERROR, "WRONGPASS invalid"));
         assert_waits(&h, words(REPLY_ERROR, "ERR unknown command 'SELECT'"));
         assert_waits(&h, integer(1));
-        assert_fails(&h, info, FAULT_SENTINEL);
+        assert_fails(&h, info, FAULT_IS_SENTINEL);
         assert_string_equal(h.why, cases[i].why);
         assert_int_equal(h.refused, FAULT_NONE);
     }
@@ -54,7 +54,7 @@ static void test_sentinel_of_many(void **state)
             i);
     begin(&h, &nobody, 2 + SCRIPTS_LOADED);
     assert_waits(&h, integer(1));
-    assert_fails(&h, words(REPLY_STRING, text), FAULT_SENTINEL);
+    assert_fails(&h, words(REPLY_STRING, text), FAULT_IS_SENTINEL);
     assert_int_equal(strlen(h.why), sizeof(h.why) - 1);
 }
 

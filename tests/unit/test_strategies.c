@@ -54,7 +54,7 @@ static void the_order_of_the_ways(void **state)
         [VERB_LOOK] = {"once scripts"},
         [VERB_TELL] = {"once scripts"},
         [VERB_FORGET] = {"once scripts"},
-        [VERB_UNBEGIN] = {"once scripts"},
+        [VERB_UNDO_BEGIN] = {"once scripts"},
     };
 
     (void)state;

@@ -268,20 +268,20 @@ static void what_it_may_have_written(void **state)
     begin('A', 0);
     dialect.now = OUR_NOW;
     play(BUSY LOOK, NULL);
-    assert_int_equal(exchange_writes(&x, false), -1);
+    assert_int_equal(exchange_deciding_reply(&x, false), -1);
     begin('A', 0);
     dialect.now = OUR_NOW;
     play(PAST SCRIPT, NULL);
-    assert_int_equal(exchange_writes(&x, false), 0);
+    assert_int_equal(exchange_deciding_reply(&x, false), 0);
     begin('A', 0);
     dialect.now = OUR_NOW;
     play(BY_WATCH, NULL);
-    assert_int_equal(exchange_writes(&x, false), -1);
+    assert_int_equal(exchange_deciding_reply(&x, false), -1);
     assert_ptr_equal(dialect.in_transaction, &x);
     begin('A', 0);
     dialect.now = OUR_NOW;
     play(BY_WATCH SAME SETEX, NULL);
-    assert_int_equal(exchange_writes(&x, false), 1);
+    assert_int_equal(exchange_deciding_reply(&x, false), 1);
     assert_true(exchange_opened(&x));
     assert_true(exchange_cancel(&x));
 }

@@ -315,7 +315,7 @@ static void a_bare_getset_on_its_way(void **state)
     begin_stamped('a', 3);
     play(IS_PAST BARE_GETSET, NULL);
     assert_int_equal(x.written, WRITTEN_OVER);
-    assert_int_equal(exchange_writes(&x, false), 0);
+    assert_int_equal(exchange_deciding_reply(&x, false), 0);
     exchange_move(&x, &heir, &verb);
     assert_int_equal(heir.written, WRITTEN_OVER);
     /* Another attempt on another connection begins anew. */
@@ -332,21 +332,21 @@ static void which_reply_tells_what_was_written(void **state)
     (void)state;
     begin_stamped('a', 2);
     play(SET, NULL);
-    assert_int_equal(exchange_writes(&x, false), 0);
-    assert_int_equal(exchange_writes(&x, true), -1);
+    assert_int_equal(exchange_deciding_reply(&x, false), 0);
+    assert_int_equal(exchange_deciding_reply(&x, true), -1);
     begin_stamped('a', 2);
     play(IS_PAST WATCH, NULL);
     assert_ptr_equal(dialect.in_transaction, &x);
-    assert_int_equal(exchange_writes(&x, false), -1);
+    assert_int_equal(exchange_deciding_reply(&x, false), -1);
     begin_stamped('a', 2);
     play(IS_PAST READS "$1600000000\n+OK\n" GETSET, NULL);
-    assert_int_equal(exchange_writes(&x, false), 1); /* EXEC's */
+    assert_int_equal(exchange_deciding_reply(&x, false), 1); /* EXEC's */
     assert_int_equal(answer("+QUEUED"), EXCHANGE_WAIT);
-    assert_int_equal(exchange_writes(&x, false), 0);
+    assert_int_equal(exchange_deciding_reply(&x, false), 0);
     begin_stamped('a', 2);
     dialect.stamps.learnt = false;
     play("> TIME; GETRANGE k 0 511\n", NULL);
-    assert_int_equal(exchange_writes(&x, false), -1);
+    assert_int_equal(exchange_deciding_reply(&x, false), -1);
 }
 
 /* ------------------------------------------------------------- all of them */

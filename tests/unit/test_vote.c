@@ -238,7 +238,7 @@ static void conditions_after_the_line(void **state)
     static const struct {
         unsigned wanted;
         enum verb_kind verb;
-        bool held;                 /* verb.held */
+        bool held;                 /* verb.may_hold_token */
         enum outcome_kind yes, no; /* answers */
         uint64_t number;
         int after_no;
@@ -252,14 +252,14 @@ static void conditions_after_the_line(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (int yes = 0; yes < 2; yes++) {
-            struct verb verb = {.held = false};
+            struct verb verb = {.may_hold_token = false};
             struct outcome outcome = plain(yes ? rows[i].yes : rows[i].no);
             granted_in_line(rows[i].wanted);
             assert_int_equal(step(T0 + MS), VOTE_GOES_ON);
             assert_string_equal(asks(), "S0"); /* with the same token */
             vote_complete(&vote, &verb);
             assert_int_equal(verb.kind, rows[i].verb);
-            assert_int_equal(verb.held, rows[i].held);
+            assert_int_equal(verb.may_hold_token, rows[i].held);
             assert_int_equal(step(T0 + MS), STILL_OPEN);
             outcome.sent_at = T0;
             outcome.fence = rows[i].number;

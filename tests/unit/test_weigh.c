@@ -234,7 +234,7 @@ static void a_majority_confirms(void **state)
         {VERB_INSPECT, OUTCOME_MINE, true},
         {VERB_TELL, OUTCOME_MINE, true},
         {VERB_RELEASE, OUTCOME_MINE, false},
-        {VERB_UNBEGIN, OUTCOME_MINE, false},
+        {VERB_UNDO_BEGIN, OUTCOME_MINE, false},
         {VERB_ACQUIRE, OUTCOME_BUSY, false},
         {VERB_EXTEND, OUTCOME_NOT_MINE, false},
     };

@@ -46,10 +46,10 @@ local function kind(token)
         return 'shared', k, l, 'nxl=' .. weight .. '/' .. permits
     end
 end
--- The state of a key that is neither free nor a string, and has left ms; or nil
--- and an error, which is wrong if the key is no lock. The leases are counted by
--- the clock by which the key expires: that of a server to which the key was
--- moved may differ from the one that wrote them.
+-- The state of a key that is neither free nor a string, and expires in left ms;
+-- or nil and an error. If the key is no lock, the error is the argument wrong.
+-- The leases are counted by the clock by which the key expires: that of the
+-- server to which the key was moved may differ from the one that wrote them.
 local function several(key, left, wrong)
     local last = redis.pcall('ZRANGE', key, '-2', '-1', 'WITHSCORES')
     if last.err and not string.find(last.err, 'wrong kind') then

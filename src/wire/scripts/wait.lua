@@ -76,8 +76,9 @@ elseif last or not marked then
     redis.call('SET', mark, '1', 'PX', '15000', 'NX')
 end
 local lasts = redis.call('PEXPIRE', line, '15000')
--- Who is far behind in a long line shows less often that it is alive: 1/64 less
--- for each place, up to a window of 15 s. So that much is added to the time of
+-- Who is far behind in a long line shows less often that it is alive: at
+-- intervals that are 1/64 longer for each place, up to a window of 15 s. That
+-- much is added to the time of
 -- its sign of life.
 local window = ARGV[4] + 0
 local patience = math.floor(

@@ -69,7 +69,7 @@ static inline enum exchange_next stamped_fail(
     struct exchange *x, const char *words)
 {
     struct reply error = {.kind = REPLY_ERROR, .bytes = slice_of(words)};
-    return strategy_refused(x, &error);
+    return strategy_error_or_not_mine(x, &error);
 }
 
 #endif

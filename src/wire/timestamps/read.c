@@ -60,9 +60,9 @@ void stamped_time_replied(struct exchange *x, const struct reply *reply)
     if (stamped_refusal(reply, ON_REFUSED))
         return;
     if (reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else if (server_ms < 0)
-        strategy_broken(
+        strategy_bad_reply(
             x, "expected seconds and microseconds in reply to TIME");
     else
         stamped_set_clock(x, server_ms, 1);
@@ -84,7 +84,7 @@ enum exchange_next stamped_learn(struct exchange *x, const struct reply *reply)
         stamps->substr = true;
     else if (reply->kind == REPLY_ERROR &&
              !stamped_refusal(reply, 1U << FAULT_WRONG_TYPE))
-        return strategy_refused(x, reply);
+        return strategy_error_or_not_mine(x, reply);
     stamps->learnt = true;
     x->step = 0;
     return EXCHANGE_AGAIN;
@@ -95,11 +95,11 @@ enum exchange_next stamped_probe(struct exchange *x, const struct reply *reply)
     if (!strategy_undecided(x)) {
         ; /* already decided by an error; ignore the remaining replies */
     } else if (reply->kind == REPLY_ERROR) {
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     } else if (x->due == 1) {
         int64_t now_s = COMMAND_FAR_S - reply->integer;
         if (reply->kind != REPLY_INTEGER)
-            strategy_broken(x, "expected the seconds left in reply to TTL");
+            strategy_bad_reply(x, "expected the seconds left in reply to TTL");
         else if (reply->integer < PROBE_LEAST_S ||
                  reply->integer > COMMAND_FAR_S)
             stamped_fail(x, "TRYAGAIN the clock's key was changed meanwhile");
@@ -153,12 +153,13 @@ enum exchange_next stamped_inspected(
     if (!strategy_undecided(x))
         ; /* already decided by an error; ignore the remaining replies */
     else if (reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else if (x->due == 2 && text)
         strategy_save_value(
             x, reply->kind == REPLY_NIL ? slice_of("") : reply->bytes);
     else if (x->due == 2 || reply->kind != REPLY_INTEGER)
-        strategy_broken(x, "expected the answers to GETRANGE, TTL and EXISTS");
+        strategy_bad_reply(
+            x, "expected the answers to GETRANGE, TTL and EXISTS");
     else if (x->due == 1)
         x->ttl = reply->integer;
     else if (reply->integer == 0)

@@ -84,10 +84,10 @@ static enum exchange_next takeover_scripted(
     if (reply->kind == REPLY_NIL)
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     if (reply->kind != REPLY_ERROR)
-        return strategy_broken(
+        return strategy_bad_reply(
             x, "expected OK or nil from the take-over script");
     if ((ON_REFUSED & 1U << classify_error(reply->bytes)) == 0)
-        return strategy_refused(x, reply);
+        return strategy_error_or_not_mine(x, reply);
     x->step = STEP_WATCH;
     return EXCHANGE_AGAIN;
 }
@@ -119,7 +119,7 @@ static enum exchange_next takeover_was_set(
     struct exchange *x, const struct reply *reply)
 {
     if (reply->kind != REPLY_STATUS)
-        return strategy_broken(x, "expected OK in reply to PSETEX");
+        return strategy_bad_reply(x, "expected OK in reply to PSETEX");
     return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
 }
 

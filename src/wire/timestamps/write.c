@@ -191,9 +191,9 @@ static void stamped_look_replied(
     if (left == 2)
         stamped_time_replied(x, reply);
     else if (reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else if (reply->kind != REPLY_INTEGER)
-        strategy_broken(x, "expected the seconds left in reply to TTL");
+        strategy_bad_reply(x, "expected the seconds left in reply to TTL");
     else if (reply->integer >= 0 && x->verb->kind == VERB_ACQUIRE)
         strategy_decide(x, OUTCOME_BUSY,
             reply->integer < INT32_MAX ? reply->integer * 1000 : LEFT_FOREVER);
@@ -219,10 +219,10 @@ static enum exchange_next stamped_set_replied(
     bool first = x->due == x->reads;
 
     if (first && reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else if (first && (reply->kind != REPLY_INTEGER || reply->integer < 0 ||
                           reply->integer > 1))
-        strategy_broken(x, "expected 1 or 0 in reply to SETNX");
+        strategy_bad_reply(x, "expected 1 or 0 in reply to SETNX");
     else if (first)
         x->stamps.set = reply->integer == 1;
     else if (strategy_undecided(x) && x->due > 0 &&
@@ -240,14 +240,14 @@ static enum exchange_next stamped_set_replied(
     if (stamped_refusal(reply, 1U << FAULT_WRONG_TYPE))
         return strategy_decide(x, OUTCOME_BUSY, LEFT_FOREVER);
     if (reply->kind == REPLY_ERROR)
-        return strategy_refused(x, reply);
+        return strategy_error_or_not_mine(x, reply);
     if (stamped_is_absent(reply)) {
         if (++x->watch_tries < ATTEMPTS_MAX)
             return EXCHANGE_AGAIN;
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     }
     if (reply->kind != REPLY_STRING)
-        return strategy_broken(x, "expected a string in reply to GETRANGE");
+        return strategy_bad_reply(x, "expected a string in reply to GETRANGE");
     stamped_check_past(x, reply->bytes, stamped_read_at(x));
     if (!strategy_undecided(x))
         return EXCHANGE_DONE;
@@ -262,13 +262,13 @@ static enum exchange_next stamped_getset_replied(
     struct exchange *x, const struct reply *reply)
 {
     if (reply->kind == REPLY_ERROR) {
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
         if (!x->outcome.unsure)
             x->written = WRITTEN_END;
         return EXCHANGE_DONE;
     }
     if (reply->kind != REPLY_NIL && reply->kind != REPLY_STRING)
-        return strategy_broken(x, "expected a string in reply to GETSET");
+        return strategy_bad_reply(x, "expected a string in reply to GETSET");
     if (reply->kind == REPLY_STRING)
         stamped_check_past(x, reply->bytes,
             server_clock_low(&x->dialect->stamps.clock, x->encoded_at));
@@ -318,12 +318,12 @@ static void stamped_value_read(struct exchange *x, const struct reply *reply)
         return;
     }
     if (reply->kind == REPLY_ERROR)
-        strategy_refused(x, reply);
+        strategy_error_or_not_mine(x, reply);
     else if (stamped_is_absent(reply))
         strategy_decide(x, acquire ? OUTCOME_BUSY : OUTCOME_NOT_MINE,
             acquire ? 0 : LEFT_UNKNOWN);
     else if (reply->kind != REPLY_STRING)
-        strategy_broken(x, "expected a string in reply to GETRANGE");
+        strategy_bad_reply(x, "expected a string in reply to GETRANGE");
     else if (acquire)
         stamped_check_past(x, reply->bytes, stamped_read_at(x));
     else
@@ -351,7 +351,7 @@ static enum exchange_next stamped_changed(
         return strategy_decide(x,
             reply->integer == 1 ? OUTCOME_MINE : OUTCOME_NOT_MINE,
             LEFT_UNKNOWN);
-    return strategy_broken(x, "expected the result of GETSET or DEL");
+    return strategy_bad_reply(x, "expected the result of GETSET or DEL");
 }
 
 static const struct watched stamped_watched = {stamped_encode_look,
@@ -376,7 +376,7 @@ static enum exchange_next stamped_change_replied(
         return stamped_getset_replied(x, reply);
     if (reply->kind != REPLY_ERROR)
         return stamped_changed(x, reply);
-    strategy_refused(x, reply);
+    strategy_error_or_not_mine(x, reply);
     if (x->verb->kind == VERB_EXTEND && !x->outcome.unsure)
         x->written = x->written_before; /* nothing was done */
     return EXCHANGE_DONE;
