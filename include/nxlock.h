@@ -335,25 +335,26 @@ typedef struct nxl_client_options {
     int64_t poll;
     /* Failover quarantine, for an address behind which another server may
      * become the primary (a managed service, a virtual address, a DNS name),
-     * and for servers of a list that have replicas. An enum nxl_guard; AUTO: as
-     * guard_restarts, and on where the URL names Sentinels. ON includes
-     * guard_restarts. A primary that was promoted may lack the last locks, so
-     * it grants none until all of them have expired: max_ttl_ms plus drift plus
-     * 1 s, in whole seconds plus one, after its promotion; 1 s after one by
-     * FAILOVER that a running client has seen, which loses nothing. With
-     * Sentinels it is 2 s instead of 1 s, from when a majority of them first
-     * named the server; and a grant, an extension, an adoption or a report of
-     * work counts only if a majority had named the server at most 2 s before
-     * the request was sent. Where no replica's connection shows when that was,
-     * the clients remember it in the key PREFIXnxl-p. Lock commands follow a
-     * sign of life that is at most a second old: INFO is sent with them twice a
-     * second, and after a silence they wait for its answer. A grant that takes
-     * longer to be answered does not count. A wait for a lock goes on while the
-     * address leads to a replica. HARM when off: after a failover that loses
-     * writes, and with Sentinels also in a partition, two clients can hold one
-     * lock. HARM in any case but with Sentinels: a primary that is cut off from
-     * its replicas, but not from some of the clients, goes on granting locks to
-     * them; min-replicas-to-write 1 at the servers ends that. Needs INFO. */
+     * and for servers of a list that have replicas. An enum nxl_guard; AUTO: on
+     * for several servers, as guard_restarts, and where the URL names
+     * Sentinels. ON includes guard_restarts. A primary that was promoted may
+     * lack the last locks, so it grants none until all of them have expired:
+     * max_ttl_ms plus drift plus 1 s, in whole seconds plus one, after its
+     * promotion; 1 s after one by FAILOVER that a running client has seen,
+     * which loses nothing. With Sentinels it is 2 s instead of 1 s, from when a
+     * majority of them first named the server; and a grant, an extension, an
+     * adoption or a report of work counts only if a majority had named the
+     * server at most 2 s before the request was sent. Where no replica's
+     * connection shows when that was, the clients remember it in the key
+     * PREFIXnxl-p. Lock commands follow a sign of life that is at most a second
+     * old: INFO is sent with them twice a second, and after a silence they wait
+     * for its answer. A grant that takes longer to be answered does not count.
+     * A wait for a lock goes on while the address leads to a replica. HARM when
+     * off: after a failover that loses writes, and with Sentinels also in a
+     * partition, two clients can hold one lock. HARM in any case but with
+     * Sentinels: a primary that is cut off from its replicas, but not from some
+     * of the clients, goes on granting locks to them; min-replicas-to-write 1
+     * at the servers ends that. Needs INFO. */
     int64_t guard_failover;
     /* How many replicas must have a lock, an extension or a record
      * (nxl_once_begin(), nxl_once_tell()) before it counts, 1 ... 100: so that
@@ -751,12 +752,14 @@ typedef struct nxl_lock_options {
      */
     int64_t min_hold_ms;
     /* With renew: the lock is lost this long after it was granted or adopted,
-     * even if nxl_lock_extend() or the adopted lease would allow more. At least
-     * ttl_ms. Default 0: no limit. No extend requests a longer TTL, but the key
-     * of an adopted lock keeps the TTL it had; and with NXL_SCHEME_TIMESTAMP
-     * where WATCH is refused, each extend makes the lease at least max_ttl_ms
-     * long. If such a lock is not released, it stays taken for so long after
-     * the last extend, which may be longer than max_hold_ms. */
+     * even if nxl_lock_extend() or the adopted lease would allow more; or up to
+     * 3 s earlier, because no lease is extended beyond it. At least ttl_ms and
+     * min_hold_ms. Default 0: no limit. No extend requests a longer TTL, but
+     * the key of an adopted lock keeps the TTL it had; and with
+     * NXL_SCHEME_TIMESTAMP where WATCH is refused, each extend makes the lease
+     * at least max_ttl_ms long. If such a lock is not released, it stays taken
+     * for so long after the last extend, which may be longer than max_hold_ms.
+     */
     int64_t max_hold_ms;
     /* Permits: above 1, the lock may be held by several at once, for example by
      * 4 of these jobs. Each holder takes weight permits, and while it holds

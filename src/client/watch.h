@@ -79,8 +79,7 @@ unsigned watch_stop(struct watch *w, struct job **callbacks);
 /* As server_close_in_child(). */
 void watch_close_in_child(struct watch *w);
 
-/* Is the answer to a question of this moment still to come, so that somebody
- * has to read it? */
+/* Is an answer still awaited, so that somebody has to read it? */
 bool watch_is_asking(const struct watch *w, uint64_t now);
 /* When it is to ask next. in_use: a call is under way, or a lock is renewed. */
 uint64_t watch_asks_at(const struct watch *w, bool in_use);

@@ -161,7 +161,7 @@ unsigned cleanup_next(struct cleanup *c, const char *run_id, uint64_t now)
                     : CLEANUP_SEND_DELETE;
     }
     c->state = kill ? CLEANUP_KILLING : CLEANUP_IDLE;
-    /* DUE: there is nothing to do until the token is no longer in use. */
+    /* Idle: there is nothing to do until the token is no longer in use. */
     c->next_try = NEVER;
     return kill ? CLEANUP_SEND_KILL : 0;
 }

@@ -64,8 +64,10 @@ enum cleanup_cause {
     CLEANUP_TOKEN,          /* the key may be set, and cannot be set later */
     CLEANUP_RELEASE_SENT,   /* likewise; a compare-and-delete was sent */
     CLEANUP_ACQUIRE_SENT,   /* its acquire is unanswered */
-    CLEANUP_ACQUIRE_IN_USE, /* likewise, and the token may be in use */
-    CLEANUP_ACQUIRE_LOST    /* likewise, and the connection was lost */
+    CLEANUP_ACQUIRE_IN_USE, /* its acquire is unanswered, and the token may be
+                               in use */
+    CLEANUP_ACQUIRE_LOST /* its acquire was unanswered when the connection was
+                            lost */
 };
 
 struct cancellation {
@@ -107,7 +109,7 @@ struct cleanup {
     /* From this time on a program may have adopted the token and rely on it, so
      * nothing is deleted; 0: no limit. */
     uint64_t not_after;
-    uint64_t next_try, interval; /* DUE; NEVER: until something happens */
+    uint64_t next_try, interval; /* if idle; NEVER: until something happens */
     uint64_t until; /* by then the key has expired; NEVER: unknown so far */
 };
 
@@ -159,7 +161,7 @@ void cleanup_release_answered(struct cleanup *c, const struct outcome *outcome,
 bool cleanup_can_cancel(const struct cleanup *c);
 void cleanup_cancel(struct cleanup *c, bool applied);
 
-/* DUE: expires if its time has come. */
+/* If idle: expires if its time has come. */
 void cleanup_tick(struct cleanup *c, uint64_t now);
 
 static inline bool cleanup_over(const struct cleanup *c)

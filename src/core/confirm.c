@@ -127,8 +127,7 @@ bool confirm_primary(const struct confirm *c, struct sentinel_view *named)
         *named = *v;
         named->asked_at = latest_majority(c, v, needed);
         named->since = named_since(c, v, needed, named->asked_at);
-        /* Else one of them had begun to name another one when the last of them
-         * began to name this one. */
+        /* Otherwise they never named it at one and the same time. */
         return named->since <= named->asked_at;
     }
     return false;

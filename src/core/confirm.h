@@ -70,9 +70,9 @@ unsigned confirm_count_current(
 /* Replaces what a Sentinel has said by what it says now. */
 void confirm_take(struct sentinel_view *v, const struct sentinel_view *seen);
 
-/* Since when a Sentinel has named its primary, that has said for how long when
- * its answer came. It may have been asked long before, and have named another
- * one then. */
+/* Since when a Sentinel has named its primary: when its answer came, less the
+ * time that it reported. It may have been asked long before that, and have
+ * named another one then. */
 uint64_t confirm_since(uint64_t heard_at, uint64_t for_ns);
 
 /* Does what was sent at sent_at count, if a majority has named the server at

@@ -120,7 +120,8 @@ struct sentinel_view;
 void eligibility_named(
     struct eligibility *e, const struct sentinel_view *named, bool moves);
 
-/* Has a majority named the server until now, when it names another one? */
+/* Did a majority name this server until at most 2 s before it named the other
+ * one? */
 bool eligibility_follows(
     const struct eligibility *e, const struct sentinel_view *named);
 
@@ -150,7 +151,7 @@ bool eligibility_votes(const struct eligibility *e, uint64_t now);
  * one, or lacks it for another reason. In ns. */
 uint64_t eligibility_quarantine(const struct eligibility *e, uint64_t now);
 
-/* Why not: FAULT_NONE when it has a vote. */
+/* Why it has no vote; FAULT_NONE: it has one. */
 enum fault eligibility_fault(const struct eligibility *e, uint64_t now);
 
 /* True at most once a second while there is a reason that a person can fix:

@@ -45,7 +45,8 @@ struct server_info {
     const char *replid2; /* master_replid2; NULL or "": none */
     int replicas;        /* that are connected */
     /* It has been a primary for so long at least, by the age of its replicas'
-     * connections or by the marker key (wire/marker.h); 0: nobody knows. */
+     * connections or by the marker key (wire/marker.h); 0 or less: it is not
+     * known. */
     int64_t primary_s;
     /* A majority of the Sentinels has named it for so long at least; 0: nobody
      * knows. */

@@ -3,9 +3,8 @@
  * What the end of a call means for the lease: granted, extended, lost or
  * given up.
  *
- * Invariant: a lease is granted or extended only by a quorum, and only while
- * its deadline has not passed; the key of a lease that has expired is left
- * alone.
+ * Invariant: a lease is granted or extended only by a quorum; the key of a
+ * lease that has expired is left alone.
  */
 #include "core/settle.h"
 

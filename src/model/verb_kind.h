@@ -56,8 +56,7 @@ enum verb_residue {
 
 /* Does "the key holds our token" count, if the server has no vote? */
 enum verb_mine {
-    MINE_UNLESS_UNFIT, /* yes, unless the server is unfit for locks: nobody else
-                        * could have set our token */
+    MINE_UNLESS_UNFIT, /* yes, unless no lock counts at that server */
     MINE_IF_VOTING,    /* no: a restart may have restored a released key */
     MINE_ANYWHERE      /* yes: it only says that something is done */
 };

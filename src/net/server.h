@@ -7,7 +7,8 @@
  *
  * A connection is made when there is something to send. After a loss it is made
  * again at once if a command had been answered on it (has_answered), otherwise
- * after growing delays. A handshake alone proves little.
+ * after growing delays. A handshake alone
+ * does not count, because a server may accept and then drop each connection.
  */
 #ifndef NXLOCK_NET_SERVER_H
 #define NXLOCK_NET_SERVER_H
