@@ -104,7 +104,8 @@ static void begin_round(struct acquire *a)
 {
     if (!token_is_unused(a) && (a->rounds == 0 || guarded(GUARD_FRESH_TOKEN)))
         a->token_wanted = true;
-    a->earlier_token_left = token_may_be_at_quorum(a);
+    if (a->rounds > 0)
+        a->earlier_token_left = token_may_be_at_quorum(a);
     for (unsigned i = 0; i < a->terms.servers; i++)
         a->terms.ballots[i] = (struct ballot){.part = PART_TO_SEND};
     a->phase = PHASE_ROUND;

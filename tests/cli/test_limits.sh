@@ -60,7 +60,7 @@ fits() { # the rule of times
         run l --ttl 2m -- true
     with_query guard_restarts=on gives 64 "2m, guard_restarts on" \
         run l --ttl 2m -- true
-    said "is said why" "30s" "guard_restarts=on" "max_ttl_ms=120000"
+    said "is said why" "30s" "or a guard" "max_ttl_ms=120000"
     gives 64 "2m, several servers without it" run l --ttl 2m \
         -u "unix://$socket?guard_restarts=off" -u "unix://$dir/none" -- true
     said "is said why" "1m" "several servers" "max_ttl_ms=120000"
