@@ -3,14 +3,23 @@
 """table.py BUILD [--write FILE | --check FILE]: what each guard prevents.
 
 Runs the programs of BUILD that turn guards off one by one, and makes of what
-they tell a table in Markdown: on stdout, or in FILE. --check compares instead:
-every guard that has a switch was found, and FILE tells the very same (how fast
-may differ). Keeps: a guard that nobody misses, or that a program tells of and
-the headers do not have, is an error; and no command is given as an example
-that did not just break what it is to break.
+they print a table in Markdown: on stdout, or in FILE. --check compares instead:
+every guard that has a switch was found, and FILE says the same (how fast may
+differ).
+
+The searches of tests/sim/test_harm*.c take a minute and a half. --check runs
+them only with NXLOCK_FULL=1. Otherwise it plays each seed that FILE shows, once
+without the guard and once with it. The last line of FILE is a checksum of the
+searches, so that no search can be changed or added without --write.
+
+Invariant: a guard that no program found, or that a program names and the
+headers do not have, is an error; and no command is given as an example that did not
+just break what it is to break.
 """
 
+import collections
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import re
@@ -21,14 +30,37 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = ("src/model/guard.h", "tests/sim/guards.h")
 SIMULATOR = "tests/sim/nxlock-sim"
 EXAMPLES = ("shorten", "adopt")
-SECONDS = 240  # of one program; most of them sleep
+SEARCHES = ("harm", "harm_permits", "harm_sentinels")
+SECONDS = 240  # of one program
+THREADS = 8    # programs at once; most of them sleep
+# With all guards the first seeds of each world break nothing. The suite "sim"
+# plays those of the other kinds of work, more of them.
+CLEAN_SEEDS = 200
+CLEAN_WORK = ("once", "replicas")
+# No guard helps against these, and docs/guarantees.md says so.
+BEYOND = [
+    ["--servers", servers, "--seeds", "100", "--faults", "skew",
+     "--only", "I1"]
+    for servers in ("1", "2", "3", "5")
+] + [["--servers", "1", "--work", "once", "--faults", "wipe,cut",
+      "--only", "O1"]]
 
 SWITCH = re.compile(r"^\s+(?:SIM_)?GUARD_(\w+),\s*/\*\s*(.*?)\s*\*/", re.M)
 PLAYED = re.compile(
     r"^(\d+) servers?, (?:work (\w+), )?faults (\S+), without (\S+): "
     r"seed (\d+) breaks ([IO]\d+) "
     r"\((\d+) ms\)", re.M)
+# The same in a page: the cells of a row, and each seed in the last of them.
+ROW = re.compile(r"^\|(?: ([\w-]+))? \|[^|]*\| [^|]* \((\w+)\) \| "
+                 r"nxlock-sim: ([^|]*) \|")
+GUARD = re.compile(r"^\| ([\w-]+) \|")
+SEED = re.compile(r"seed (\d+) of (\d+) servers?"
+                  r"(?:, `--work (\w+)`)?(?:, `--faults (\S+)`)?")
 LIVE = re.compile(r"^without (\w+): (.*) \((\d+) ms\)", re.M)
+
+# One seed that breaks an invariant; the work is "" where programs lock.
+Play = collections.namedtuple(
+    "Play", "servers work faults guard seed invariant ms")
 
 INVARIANTS = {
     "I1": "two clients hold a lock at once",
@@ -63,8 +95,9 @@ page is made by
 
     python3 tests/guards/table.py BUILD --write docs/guards.md
 
-where BUILD is a meson build directory with `-Dtests=enabled`; every run of the
-tests compares it with what they find. I1 and so on are the invariants of
+where BUILD is a meson build directory with `-Dtests=enabled`. Every run of the
+tests plays the seeds below, without the guard and with it; a full run searches
+for them again, and compares what it finds. I1 and so on are the invariants of
 `tests/sim/checker.h`, O1 and so on those of `tests/sim/ledger.h`; the time is
 that of the search, or of the scenario.
 
@@ -92,20 +125,35 @@ def switches():
     return found
 
 
+def searches():
+    """The last line of the page: a checksum of the searches."""
+    text = "".join(
+        re.sub(r"/\*.*?\*/", "", (ROOT / "tests/sim" / name).read_text(),
+               flags=re.S)
+        for name in ["harm.h"] + [f"test_{name}.c" for name in SEARCHES])
+    words = " ".join(text.split())
+    checksum = hashlib.sha256(words.encode()).hexdigest()[:16]
+    return f"<!-- searches {checksum} -->"
+
+
+def simulated(build, names):
+    return [build / "tests/sim" / ("test_sim_" + name) for name in names]
+
+
 def programs(build):
-    sources = sorted((ROOT / "tests/guards").glob("test_*.c"))
-    found = [build / "tests/guards" / source.stem.replace(
-        "test_", "test_guards_") for source in sources]
-    found += [build / "tests/sim" / ("test_sim_" + name)
-              for name in ("harm", "harm_permits", "harm_sentinels", "line",
-                           "once")]
-    found += [build / SIMULATOR]
-    missing = [str(p.relative_to(build)) for p in found if not p.is_file()]
+    """Those with servers; those that search; and other ones of the simulator."""
+    lists = ([build / "tests/guards" / source.stem.replace(
+                 "test_", "test_guards_")
+              for source in sorted((ROOT / "tests/guards").glob("test_*.c"))],
+             simulated(build, SEARCHES), simulated(build, ("line", "once")))
+    missing = [str(p.relative_to(build))
+               for p in [*lists[0], *lists[1], *lists[2], build / SIMULATOR]
+               if not p.is_file()]
     if missing:
         sys.exit(f"{build} has no {', '.join(missing)}: BUILD is a directory "
                  f"that is made by 'meson setup {build} -Dtests=enabled' and "
                  f"built by 'ninja -C {build}'")
-    return found[:-1]
+    return lists
 
 
 def run(program):
@@ -115,40 +163,107 @@ def run(program):
     return program.name, done.returncode, done.stdout + done.stderr
 
 
-def played(text):
-    """[guard, harm, by, ms] of the simulator: a row an invariant."""
+def told(text):
+    """What programs that search have told."""
+    return [Play(*found) for found in PLAYED.findall(text)]
+
+
+def shown(page):
+    """The same as a page has it."""
+    plays, guard = [], ""
+    for line in page.splitlines():
+        row = ROW.match(line)
+        if GUARD.match(line):
+            guard = GUARD.match(line)[1]
+        for seed, servers, work, faults in SEED.findall(row[3]) if row else ():
+            plays.append(Play(servers, work, faults or "clean", guard, seed,
+                              row[2], "0"))
+    return plays
+
+
+def played(plays):
+    """[guard, harm, by, ms] of the simulator: a row for each invariant and
+    program that searches."""
     rows = {}
-    for row_of in PLAYED.findall(text):
-        servers, work, faults, guard, seed, invariant, ms = row_of
-        row = rows.setdefault((guard, invariant), [[], 0])
-        some = "1 server" if servers == "1" else f"{servers} servers"
-        with_faults = "" if faults == "clean" else f", `--faults {faults}`"
-        with_work = f", `--work {work}`" if work else ""
-        row[0].append(f"seed {seed} of {some}{with_work}{with_faults}")
-        row[1] += int(ms)
+    for play in plays:
+        program = play.work if play.work in ("permits", "sentinels") else ""
+        row = rows.setdefault(
+            (play.guard, play.invariant, program), [[], 0])
+        some = ("1 server" if play.servers == "1"
+                else f"{play.servers} servers")
+        with_faults = ("" if play.faults == "clean"
+                       else f", `--faults {play.faults}`")
+        with_work = f", `--work {play.work}`" if play.work else ""
+        row[0].append(f"seed {play.seed} of {some}{with_work}{with_faults}")
+        row[1] += int(play.ms)
     return [[guard, f"{INVARIANTS[which]} ({which})",
              "nxlock-sim: " + ", ".join(seeds), ms]
-            for (guard, which), (seeds, ms) in rows.items()]
+            for (guard, which, _program), (seeds, ms) in rows.items()]
 
 
-def examples(text):
-    """{guard: arguments of nxlock-sim}, of the first search for each."""
+def world(play):
+    """Arguments of nxlock-sim for all seeds of the same kind."""
+    return (["--servers", play.servers]
+            + (["--work", play.work] if play.work else [])
+            + (["--faults", play.faults] if play.faults != "clean" else []))
+
+
+def command(play):
+    first, servers, *others = world(play)
+    return [first, servers, "--seed", play.seed, *others,
+            "--without", play.guard, "--only", play.invariant]
+
+
+def examples(plays):
+    """{guard: the first that shows its harm}"""
     found = {}
-    for row in PLAYED.findall(text):
-        servers, work, faults, guard, seed, invariant, _ms = row
-        if guard in EXAMPLES and not work:
-            found.setdefault(
-                guard, ["--servers", servers, "--seed", seed]
-                + (["--faults", faults] if faults != "clean" else [])
-                + ["--without", guard, "--only", invariant])
+    for play in plays:
+        if play.guard in EXAMPLES and not play.work:
+            found.setdefault(play.guard, command(play))
     return found
 
 
-def shows(build, arguments):
-    """Does the command break the invariant that it ends with?"""
-    done = subprocess.run([build / SIMULATOR, *arguments],
-                          capture_output=True, text=True, timeout=SECONDS)
-    return done.returncode == 1 and f"{arguments[-1]} is broken" in done.stdout
+def shows(build, words):
+    """Does the command break the invariant that it ends with? It prints that at
+    once, and then looks for the fewest events that do, which takes long."""
+    with subprocess.Popen([build / SIMULATOR, *words], text=True,
+                          stdout=subprocess.PIPE) as player:
+        broken = any(f": {words[-1]} is broken" in line
+                     for line in player.stdout)
+        player.kill()
+    return broken
+
+
+def clean(build, words):
+    """Does it break nothing?"""
+    return subprocess.run([build / SIMULATOR, *words], capture_output=True,
+                          timeout=SECONDS).returncode == 0
+
+
+def checks(plays):
+    """[(function, command, what is wrong if it is false)]"""
+    found, most = [], {}
+    for play in plays:
+        breaks, where = command(play), tuple(world(play))
+        guarded = breaks[:breaks.index("--without")]
+        found += [(shows, breaks, "breaks nothing"),
+                  (clean, guarded, "breaks something with all guards")]
+        if play.work in CLEAN_WORK or play.faults != "clean":
+            most[where] = max(most.get(where, 0), int(play.seed))
+    for where, seed in most.items():
+        count = str(min(seed, CLEAN_SEEDS))
+        found.append((clean, [*where, "--seeds", count],
+                      "breaks something with all guards"))
+    found += [(shows, words, "breaks nothing") for words in BEYOND]
+    return found
+
+
+def wrong_plays(pool, build, plays):
+    """What does not play as the page says."""
+    found = checks(plays)
+    good = pool.map(lambda one: one[0](build, one[1]), found)
+    return [f"{SIMULATOR} {' '.join(words)} {harm}"
+            for (_, words, harm), well in zip(found, good) if not well]
 
 
 def lived(name, text):
@@ -193,18 +308,37 @@ def arguments():
     return build, option, file
 
 
+def run_all(pool, programs_to_run, wrong):
+    """[(name, what it told)]"""
+    texts = []
+    for name, code, text in pool.map(run, programs_to_run):
+        if code == 0 and "[  SKIPPED ]" in text:
+            print(f"{name} was skipped:\n{text}")
+            sys.exit(77)
+        if code != 0:
+            wrong.append(f"{name} failed:\n{text}")
+        texts.append((name, text))
+    return texts
+
+
 def main():
     build, option, file = arguments()
-    guards, rows, wrong, commands = switches(), [], [], {}
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for name, code, text in pool.map(run, programs(build)):
-            if code == 0 and "[  SKIPPED ]" in text:
-                print(f"{name} was skipped:\n{text}")
-                sys.exit(77)
-            if code != 0:
-                wrong.append(f"{name} failed:\n{text}")
-            rows += played(text) + lived(name, text)
-            commands.update(examples(text))
+    guards, wrong = switches(), []
+    with_servers, searching, simulating = programs(build)
+    there = pathlib.Path(file).read_text() if option == "--check" else ""
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        harms = [row for name, text in run_all(pool, with_servers, wrong)
+                 for row in lived(name, text)]
+        if option == "--check" and "NXLOCK_FULL" not in os.environ:
+            plays = shown(there)
+            wrong += wrong_plays(pool, build, plays)
+        else:
+            plays = [play for _, text in run_all(pool, searching, wrong)
+                     for play in told(text)]
+        others = [row for name, text in run_all(pool, simulating, wrong)
+                  for row in lived(name, text)]
+    rows = harms + played(plays) + others
+    commands = examples(plays)
     found = {row[0] for row in rows}
     wrong += [f"nobody misses the guard {g}" for g in guards if g not in found]
     wrong += [f"there is no guard {g}" for g in found if g not in guards]
@@ -213,13 +347,12 @@ def main():
               if g not in commands or not shows(build, commands[g])]
     made = HEAD + "".join(f"    BUILD/{SIMULATOR} {' '.join(commands[g])}\n"
                           for g in EXAMPLES if g in commands)
-    made += "\n" + table(guards, rows)
+    made += "\n" + table(guards, rows) + "\n" + searches() + "\n"
     if option == "--write" and not wrong:
         pathlib.Path(file).write_text(made)
     else:
         print(made, end="")
     if option == "--check":
-        there = pathlib.Path(file).read_text()
         if timeless(there) != timeless(made):
             wrong.append(f"{file} tells something else; make it anew with "
                          "--write")
