@@ -13,8 +13,8 @@ without the guard and once with it. The last line of FILE is a checksum of the
 searches, so that no search can be changed or added without --write.
 
 Invariant: a guard that no program found, or that a program names and the
-headers do not have, is an error; and no command is given as an example that did not
-just break what it is to break.
+headers do not have, is an error; and no command is given as an example that
+did not just break what it is to break.
 """
 
 import collections
@@ -141,7 +141,7 @@ def simulated(build, names):
 
 
 def programs(build):
-    """Those with servers; those that search; and other ones of the simulator."""
+    """Those with servers; those that search; others of the simulator."""
     lists = ([build / "tests/guards" / source.stem.replace(
                  "test_", "test_guards_")
               for source in sorted((ROOT / "tests/guards").glob("test_*.c"))],
