@@ -82,8 +82,9 @@ static bool has_code(struct slice error, const char *code)
            (error.len == len || error.data[len] == ' ');
 }
 
-/* Old servers put the cause somewhere after "f_<sha1>): @user_script:1: ...";
- * an error code there has its '-' in front. */
+/* Old servers put the cause somewhere after "f_<sha1>): @user_script:1: ...",
+ * or, of an error that a script returns, after "@user_script: 1: "; an error
+ * code there has its '-' in front. */
 static bool rule_in_script_error(struct slice error, const struct rule *rule)
 {
     size_t len = strlen(rule->text);
@@ -111,7 +112,8 @@ static bool rule_matches(struct slice error, const struct rule *rule)
         words.data += 4;
         words.len -= 4;
     }
-    if (slice_starts(words, "Error running script"))
+    if (slice_starts(words, "Error running script") ||
+        slice_starts(words, "@user_script: "))
         return rule_in_script_error(words, rule);
     if (rule->code)
         return has_code(error, rule->text);

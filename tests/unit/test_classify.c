@@ -9,6 +9,8 @@
 #define SHA "0123456789abcdef0123456789abcdef01234567"
 #define OLD "ERR Error running script (call to f_" SHA "): "
 #define MID OLD "@user_script:1: @user_script: 1: "
+/* A script before 7.0 has got it from redis.pcall(), and returns it. */
+#define RETURNED "@user_script: 59: "
 #define NEW " script: " SHA ", on @user_script:1."
 
 static const struct {
@@ -89,6 +91,9 @@ static const struct {
     {FAULT_SCRIPT_DENIED,
         MID "The user executing the script can't access at least one of the "
             "keys mentioned in the command arguments"},
+    {FAULT_SCRIPT_DENIED,
+        RETURNED "The user executing the script can't run this command or "
+                 "subcommand"},
     {FAULT_DENIED,
         "DENIED Redis is running in protected mode because protected mode "
         "is enabled"},
@@ -108,6 +113,9 @@ static const struct {
     {FAULT_WRONG_TYPE,
         "WRONGTYPE Operation against a key holding the wrong kind of "
         "value" NEW},
+    {FAULT_FULL,
+        RETURNED "-OOM command not allowed when used memory > 'maxmemory'."},
+    {FAULT_SERVER, RETURNED "OOM is no code without its mark"},
     /* not the primary */
     {FAULT_NOT_PRIMARY, "READONLY You can't write against a read only slave."},
     {FAULT_NOT_PRIMARY,
