@@ -33,7 +33,7 @@ static inline int sentinels_start(int age_s)
     if (redis_start(&server, NULL) != 0)
         return -1;
     snprintf(port, sizeof(port), "%u", (unsigned)server.plain_port);
-    if (redis_start(&replica, "--replicaof", "127.0.0.1", port, NULL) != 0)
+    if (redis_start(&replica, "--slaveof", "127.0.0.1", port, NULL) != 0)
         return -1;
     for (int i = 0; i < SENTINELS; i++)
         if (redis_start_sentinel(&sentinels[i], server.plain_port, addresses[i],

@@ -14,6 +14,7 @@ enum { HANDLES = 100, PLAIN_MAX = 2048, RENEWED_MAX = 3072, ONCE_MAX = 4096 };
 struct use {
     const char *words;
     bool renew, once;
+    int64_t permits; /* 0: exclusive */
     long most;
 };
 
@@ -31,8 +32,8 @@ static nxl_lock *used_lock(
     char name[64];
     snprintf(name, sizeof(name), "a name of 32 bytes, number %05d", number);
     assert_int_equal(strlen(name), 32);
-    nxl_lock *lock =
-        lock_with(client, name, .ttl_ms = 30000, .renew = use->renew);
+    nxl_lock *lock = lock_with(client, name, .ttl_ms = 30000,
+        .renew = use->renew, .permits = use->permits);
     if (use->once) {
         cycle_once(lock);
         return lock;
@@ -71,6 +72,12 @@ static void a_renewed_lock(void **state)
     assert_size(&(struct use){", renewed", .renew = true, .most = RENEWED_MAX});
 }
 
+/* A handle has room for its token, whatever the kind. */
+static void a_permit(void **state)
+{
+    assert_size(&(struct use){", permit", .permits = 4, .most = PLAIN_MAX});
+}
+
 static void a_lock_of_work(void **state)
 {
     assert_size(&(struct use){", once", .once = true, .most = ONCE_MAX});
@@ -94,7 +101,9 @@ int main(void)
     const struct CMUnitTest one[] = {
         cmocka_unit_test_setup_teardown(
             a_lock_of_work, memory_setup, quorum_mend),
+        cmocka_unit_test_setup_teardown(a_permit, memory_setup, quorum_mend),
     };
     return on_one_and_three_run("memory of a handle", tests) +
-           on_run(one_unix, "memory of a handle (one server, once)", one);
+           on_run(
+               one_unix, "memory of a handle (one server, once, permits)", one);
 }
