@@ -76,17 +76,22 @@ local function several(key, left, wrong)
     end
     s.now = now
     local k, l = string.match(head, '^nxl=(%d+)/(%d+)$')
+    local count = redis.call('ZCOUNT', key, '(' .. now, '(' .. FAR)
     if k then
-        s.used = k * redis.call('ZCOUNT', key, '(' .. now, '(' .. FAR)
+        s.used = k * count
         s.most = l == '0' and math.huge or l + 0
     else
-        local all = redis.call('ZRANGE', key, '0', '-2', 'WITHSCORES')
-        for i = 1, #all, 2 do
-            if all[i + 1] + 0 > now then
+        -- They are the last ones before the head. Of those that ask for the
+        -- same only one is parsed: that takes as long as all the rest.
+        local all, weights = redis.call('ZRANGE', key, -1 - count, '-2'), {}
+        for i = 1, #all do
+            local asks = string.match(all[i], '^[^@]*', 37)
+            if not weights[asks] then
                 local _, weight, permits = kind(all[i])
-                s.used = s.used + (weight or 1)
+                weights[asks] = weight or 1
                 s.most = math.min(s.most, permits or 1)
             end
+            s.used = s.used + weights[asks]
         end
     end
     -- In the last 0.1 s of each 30.1 s nobody joins the holders. Else, one
