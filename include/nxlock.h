@@ -819,6 +819,70 @@ void nxl_lock_options_init(nxl_lock_options *options);
 int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     const nxl_lock_options *options) NXL_MUST_USE;
 
+/* The most names of one handle. */
+#define NXL_NAMES_MAX 64
+
+/* Creates one handle for count names, 2 ... NXL_NAMES_MAX, no two equal, that
+ * are locked together: for work that needs all of them, such as a transfer
+ * between two accounts. Name i has lengths[i] bytes; if lengths is NULL, each
+ * ends with its zero byte. options (may be NULL) apply to all names alike, so
+ * all are exclusive, or shared, or permits; name_length must be 0.
+ *
+ * The calls are those of any other handle, each about all names:
+ *
+ * nxl_lock_acquire(): takes the names one after the other in the order of the
+ * bytes of their keys, whatever the order in which they are given here.
+ * Therefore programs that lock overlapping sets of names, and several at once
+ * only in this way, never wait for each other in a circle; a program that takes
+ * a second lock by another handle has to see to that by itself. Each name is
+ * waited for in its own line, first come, first served, and wait_ms counts for
+ * all together. Meanwhile the names that come before are held and renewed:
+ * whoever holds A and waits for B keeps A from all others. That is the price of
+ * not starving, so use few names and hold them briefly. wait_ms = 0 takes all
+ * or none. If a name that was granted is lost while others are waited for, or
+ * one has to be asked for anew (a request was not answered, or answered too
+ * late; several servers: a round was lost), all are given back and taken again
+ * with a fresh token, within the same wait. With any result but NXL_OK nothing
+ * is held. NXL_BUSY: another holder has one of the names.
+ *
+ * nxl_lock_held(): all names are held. nxl_lock_deadline() is the earliest of
+ * them; without options.renew it may be up to half of ttl_ms earlier than after
+ * the acquire of one name, if some had to be waited for. options.renew: all are
+ * renewed together. If one is lost, the handle is lost: its event and
+ * nxl_lock_loss() come once and say which name. The other names are renewed
+ * until nxl_lock_release() or nxl_lock_free(), because the program is still
+ * stopping its work. nxl_lock_extend(), nxl_lock_release(): send to all names
+ * in one write. NXL_LOST: one of the names is lost (then the others are not
+ * extended, but released). NXL_UNKNOWN: there was no answer for one of them.
+ * min_hold_ms counts for each name from when it was granted, max_hold_ms from
+ * when the last one was. nxl_lock_token(): all names have this token.
+ * nxl_lock_adopt() adopts all under it; NXL_LOST: one of them is free or has
+ * another token, and none is adopted. nxl_lock_errmsg() says which name it is
+ * about. nxl_lock_fence() is 0: each name has a fencing token of its own, see
+ * nxl_lock_fence_of().
+ *
+ * NXL_E_INVALID: nxl_lock_inspect(), nxl_lock_break(), nxl_once_begin() and the
+ * other functions of once: use a handle of one name. nxl_client_stats() counts
+ * the call as one, but the attempts and renewals of each name.
+ *
+ * Neither blocks nor sends. NXL_OK: the caller owns *lock and frees it with
+ * nxl_lock_free(). Otherwise *lock is NULL, and nxl_client_errmsg() says why:
+ * NXL_E_INVALID (also if two names are equal), NXL_E_UNSUPPORTED (see
+ * options.permits), NXL_E_NOMEM, NXL_E_FORKED. */
+int nxl_lock_new_many(nxl_lock **lock, nxl_client *client,
+    const char *const *names, const size_t *lengths, size_t count,
+    const nxl_lock_options *options) NXL_MUST_USE;
+
+/* Returns how many names the handle has; 1 for one of nxl_lock_new(). NULL: 0.
+ * No I/O. */
+size_t nxl_lock_names(const nxl_lock *lock);
+
+/* Returns name i of the handle, from 0, in the order in which the names were
+ * given, without the prefix; *length, if not NULL, is its length.
+ * Zero-terminated, and valid as long as the handle. NULL: there is no name i.
+ * No I/O. */
+const char *nxl_lock_name(const nxl_lock *lock, size_t i, size_t *length);
+
 /* Frees the lock handle; NULL is allowed. A held lock is released without
  * waiting for the answer; the key of an expired lease is left to its TTL; an
  * operation in progress is cancelled and undone. Does not block. Does nothing
@@ -962,13 +1026,19 @@ const char *nxl_lock_token(const nxl_lock *lock);
  * Holders of a shared lock (options.shared) that hold it at the same time, or
  * one after the other without a moment when nobody does, have the same number:
  * greater than that of the writer before them, less than that of the next one.
- * So a reader that was paused is refused only after a writer has come.
+ * So a reader that was paused is refused only after a writer has come. A handle
+ * of several names has no single number: 0, see nxl_lock_fence_of().
  *
  * The number comes from a counter key on the server, {name}:f (name:f if name
  * has a hash tag), which must not be deleted: max(last + 1, the server's clock
  * in microseconds). What it depends on if the counter is lost, and how several
  * servers agree: nxl_lock_fence(3) and docs/wire.md. */
 uint64_t nxl_lock_fence(const nxl_lock *lock);
+
+/* Returns the fencing token of name i, counted as by nxl_lock_name(): each name
+ * of a handle of several has its own, to be passed to what that name protects.
+ * Of one name it is nxl_lock_fence(). 0: as there, or there is no name i. */
+uint64_t nxl_lock_fence_of(const nxl_lock *lock, size_t i);
 
 /* Returns what the last operation on this lock ran into, for a person, or if
  * nothing was wrong then, why a lock with renew was lost since; else "". As

@@ -579,6 +579,54 @@ class [[nodiscard]] lock
     }
 #endif
 
+    /* One handle for several names that are locked together:
+     * nxl_lock_new_many(), which says what that means for each call. Sets rc as
+     * the constructor does. */
+    [[nodiscard]] static lock of_all(client &owner,
+        const std::vector<std::string_view> &names, const lock_options &options,
+        nxl::result &rc) noexcept
+    {
+        lock made;
+        const char *texts[NXL_NAMES_MAX];
+        std::size_t lengths[NXL_NAMES_MAX];
+        /* What has too many names is refused before they are looked at. */
+        for (std::size_t i = 0; i < names.size() && i < NXL_NAMES_MAX; i++) {
+            texts[i] = names[i].empty() ? "" : names[i].data();
+            lengths[i] = names[i].size();
+        }
+        rc = static_cast<nxl::result>(nxl_lock_new_many(&made.handle_,
+            owner.native_handle(), texts, lengths, names.size(), &options.c));
+        return made;
+    }
+
+#ifdef __cpp_exceptions
+    /* The same; throws nxl::error. */
+    [[nodiscard]] static lock of_all(client &owner,
+        const std::vector<std::string_view> &names,
+        const lock_options &options = {})
+    {
+        nxl::result rc;
+        lock made = of_all(owner, names, options, rc);
+        if (rc != nxl::result::ok)
+            throw error(rc, owner.message());
+        return made;
+    }
+#endif
+
+    /* The number of names, and name i in the order in which they were given: ""
+     * if there is none. The text is valid as long as the lock. */
+    [[nodiscard]] std::size_t names() const noexcept
+    {
+        return nxl_lock_names(handle_);
+    }
+    [[nodiscard]] std::string_view name(std::size_t i) const noexcept
+    {
+        std::size_t length;
+        const char *text = nxl_lock_name(handle_, i, &length);
+        return text != nullptr ? std::string_view(text, length)
+                               : std::string_view();
+    }
+
     /* The other one is empty then; its guard is not affected. */
     lock(lock &&other) noexcept : handle_(std::exchange(other.handle_, nullptr))
     {
@@ -955,10 +1003,16 @@ class [[nodiscard]] guard
     /* The number of the last grant, greater than that of every earlier grant of
      * this name; the resource that the lock protects has to refuse a smaller
      * one than it has seen. 0: the lock is without lock_options::fence(), or
-     * was adopted. More: nxl_lock_fence(). */
+     * was adopted, or has several names. More: nxl_lock_fence(). */
     [[nodiscard]] std::uint64_t fencing_token() const noexcept
     {
         return nxl_lock_fence(handle_);
+    }
+
+    /* The same of name i of a lock of several: nxl_lock_fence_of(). */
+    [[nodiscard]] std::uint64_t fencing_token(std::size_t i) const noexcept
+    {
+        return nxl_lock_fence_of(handle_, i);
     }
 
     /* How a lock with lock_options::renew() was lost; none: it was not. */

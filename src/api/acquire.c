@@ -3,6 +3,7 @@
 #include "api/blocking.h"
 #include "api/event_loop.h"
 #include "lock/drive.h"
+#include "lock/members.h"
 #include "lock/waiting.h"
 
 static int start_acquire(
@@ -18,10 +19,21 @@ static int start_acquire(
     return NXL_PENDING;
 }
 
+static int start_several(struct nxl_lock *front, const struct call_type *type,
+    const struct call_args *args, uint64_t now)
+{
+    uint64_t wait_ns;
+    int rc = call_wait(front, args->number, &wait_ns, now);
+    if (rc == NXL_CANCELLED)
+        members_end_leases(front, now);
+    return rc == NXL_OK ? members_acquire(front, type, wait_ns, now) : rc;
+}
+
 static const struct call_type acquire_type = {.kind = NXL_OP_ACQUIRE,
     .request = "acquire",
     .lease = LEASE_UNWANTED,
-    .start = start_acquire};
+    .start = start_acquire,
+    .start_several = start_several};
 
 int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms)
 {

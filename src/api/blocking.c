@@ -41,6 +41,8 @@ static void release_unrenewed(struct nxl_lock *lock, int error)
         life_end_keeping_key(&lock->life, now);
     else
         life_end_removing_key(&lock->life, now);
+    if (lock_is_front(lock))
+        lock->group->type->give_up(lock, now);
     lock_run(lock, now);
     text_clear(message);
     text_addf(message, "cannot start the renewal thread: %s; %s",
@@ -58,7 +60,8 @@ static int need_thread(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
     pthread_mutex_lock(&client->mutex);
-    bool renewed = !lock->renewing->on || renewal_thread_start(client);
+    bool on = lock->group ? client->renewed_locks > 0 : lock->renewing->on;
+    bool renewed = !on || renewal_thread_start(client);
     if (!renewed)
         release_unrenewed(lock, errno);
     pthread_mutex_unlock(&client->mutex);

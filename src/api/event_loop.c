@@ -215,8 +215,7 @@ static int cancel_call(struct nxl_lock *lock, bool interrupts)
                                                 lock->kind != NXL_OP_ONCE_TELL);
     if (stops) {
         uint64_t now = clock_now();
-        life_cancel(&lock->life);
-        lock_run(lock, now);
+        lock_cancel(lock, now);
         turn_push(client, now);
         turn_wake(client);
     }

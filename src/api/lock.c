@@ -4,12 +4,14 @@
 
 #include <stdlib.h>
 
+#include "api/lock.h"
 #include "api/options.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/turn.h"
 #include "lock/drive.h"
 #include "lock/loss.h"
+#include "lock/members.h"
 #include "lock/message.h"
 #include "lock/once.h"
 #include "lock/waiting.h"
@@ -97,8 +99,7 @@ static bool allocate_parts(
     return true;
 }
 
-/* Makes a lock from checked options. NULL: out of memory. */
-static struct nxl_lock *make_lock(
+struct nxl_lock *lock_make(
     struct nxl_client *client, const struct lock_settings *set)
 {
     size_t ballots = (size_t)LIFE_BALLOTS * client->server_count;
@@ -127,9 +128,10 @@ static struct nxl_lock *make_lock(
     return NULL;
 }
 
-static void free_lock(struct nxl_lock *lock)
+void lock_unmake(struct nxl_lock *lock)
 {
     struct nxl_client *client = lock->client;
+    list_remove(&lock->node);
     timers_unreserve(&client->timers, &lock->operation.timer);
     if (lock->renewing)
         timers_unreserve(&client->renewals, &lock->renewing->operation.timer);
@@ -152,7 +154,7 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     if (client->closed) {
         message_invalid(&client->message, "the client has been freed");
     } else if (options_lock(client, name, options, &set)) {
-        *lock = make_lock(client, &set);
+        *lock = lock_make(client, &set);
         rc = *lock ? NXL_OK : NXL_E_NOMEM;
         if (*lock) {
             list_append(&client->locks, &(*lock)->node);
@@ -166,6 +168,14 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     }
     pthread_mutex_unlock(&client->mutex);
     return rc;
+}
+
+static void unmake_members(struct nxl_lock *front)
+{
+    struct members *m = members_of(front);
+    for (unsigned i = 0; i < m->count; i++)
+        lock_unmake(m->locks[i]);
+    free(m);
 }
 
 void nxl_lock_free(nxl_lock *lock)
@@ -182,8 +192,9 @@ void nxl_lock_free(nxl_lock *lock)
         turn_push(client, now);
         turn_hurry(client);
     }
-    list_remove(&lock->node);
-    free_lock(lock);
+    if (lock->group)
+        unmake_members(lock);
+    lock_unmake(lock);
     client_unref(client); /* unlocks */
 }
 
@@ -253,7 +264,7 @@ const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server)
     pthread_mutex_lock(&client->mutex);
     if (server < client->server_count) {
         if (client->server_count > 1)
-            message_at(&lock->operation, (unsigned)server, &copy);
+            message_at(members_operation(lock), (unsigned)server, &copy);
         else
             text_add(&copy, operation_words(&lock->operation));
     }

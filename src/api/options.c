@@ -193,14 +193,13 @@ bool options_ttl(
  */
 
 static bool check_name(struct nxl_client *client, const char *name,
-    const nxl_lock_options *o, struct lock_settings *set)
+    size_t length, struct lock_settings *set)
 {
     if (!name) {
         message_invalid(&client->message, "the name is NULL");
         return false;
     }
-    set->name =
-        (struct slice){name, o->name_length ? o->name_length : strlen(name)};
+    set->name = (struct slice){name, length};
     set->prefix = client->prefix;
     if (set->name.len == 0) {
         message_invalid(&client->message,
@@ -294,8 +293,9 @@ static bool check_share(struct nxl_client *client, const nxl_lock_options *o,
     return !why;
 }
 
-bool options_lock(struct nxl_client *client, const char *name,
-    const nxl_lock_options *options, struct lock_settings *set)
+static bool read_lock(struct nxl_client *client, const char *name,
+    const size_t *length, const nxl_lock_options *options,
+    struct lock_settings *set)
 {
     struct text *error = &client->message;
     struct bounds bounds = bounds_of(client);
@@ -311,17 +311,31 @@ bool options_lock(struct nxl_client *client, const char *name,
     *set = (struct lock_settings){.label = o.label,
         .refused = NXL_E_INVALID,
         .user = o.user,
+        .name_length_given = o.name_length > 0,
         .fence = o.fence,
         .renew = o.renew,
         .ttl_ms = (uint32_t)bounds.ttl_ms,
         .min_hold_ms = (uint32_t)o.min_hold_ms,
         .max_hold_ns =
             o.max_hold_ms ? ms_to_ns((uint64_t)o.max_hold_ms) : NEVER};
-    return check_name(client, name, &o, set) &&
+    size_t own = o.name_length ? o.name_length : name ? strlen(name) : 0;
+    return check_name(client, name, length ? *length : own, set) &&
            check_members(&o, of_lock, COUNT_OF(of_lock), &bounds, error) &&
            options_ttl(client, bounds.ttl_ms, error) &&
            check_retry(client, &o, set) && check_related(client, &o) &&
            check_share(client, &o, set);
+}
+
+bool options_lock(struct nxl_client *client, const char *name,
+    const nxl_lock_options *options, struct lock_settings *set)
+{
+    return read_lock(client, name, NULL, options, set);
+}
+
+bool options_one_of_several(struct nxl_client *client, const char *name,
+    size_t length, const nxl_lock_options *options, struct lock_settings *set)
+{
+    return read_lock(client, name, &length, options, set);
 }
 
 bool options_once(const nxl_once_options *options, uint32_t ttl_ms,

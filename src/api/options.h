@@ -22,12 +22,17 @@ struct lock_settings {
     uint64_t max_hold_ns; /* NEVER */
     uint64_t retry_first_ns, retry_max_ns;
     struct share share;
+    bool name_length_given;
     int refused; /* why the options are wrong: an enum nxl_result */
 };
 
 /* False: client->message says what is wrong. *set points into the arguments. */
 bool options_lock(struct nxl_client *client, const char *name,
     const nxl_lock_options *options, struct lock_settings *set);
+
+/* The same for one name of several, of that length whatever the options say. */
+bool options_one_of_several(struct nxl_client *client, const char *name,
+    size_t length, const nxl_lock_options *options, struct lock_settings *set);
 
 /* Copies the members that the caller's structure has. A larger one, of a
  * program built for a newer library, is accepted if all members that we do not

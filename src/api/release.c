@@ -3,6 +3,7 @@
 #include "api/blocking.h"
 #include "api/event_loop.h"
 #include "lock/drive.h"
+#include "lock/members.h"
 
 static int start_release(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
@@ -13,10 +14,18 @@ static int start_release(
     return NXL_PENDING;
 }
 
+static int start_several(struct nxl_lock *front, const struct call_type *type,
+    const struct call_args *args, uint64_t now)
+{
+    lease_end(&front->life.lease, now);
+    return members_call(front, type, CALL_RELEASE, args, now);
+}
+
 static const struct call_type release_type = {.kind = NXL_OP_RELEASE,
     .request = "release",
     .lease = LEASE_WANTED,
-    .start = start_release};
+    .start = start_release,
+    .start_several = start_several};
 
 int nxl_lock_release(nxl_lock *lock)
 {

@@ -89,7 +89,7 @@ static unsigned conditions_of(const struct life *l, enum life_call call)
 }
 
 static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
-    uint64_t seed, uint64_t now)
+    uint64_t end, uint64_t seed, uint64_t now)
 {
     const struct life_terms *t = &l->terms;
     struct acquire_terms terms = {
@@ -100,7 +100,7 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
         .timeout_ns = t->timeout_ns,
         .budget_ns = acquire_budget(l),
         .wait_until = deadline_after(now, wait_ns),
-        .end = deadline_after(now, later(wait_ns, t->timeout_ns)),
+        .end = earlier(end, deadline_after(now, later(wait_ns, t->timeout_ns))),
     };
     life_end_lease(l, now);
     begin_call(l, call, seed, 0);
@@ -112,12 +112,18 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
 
 void life_acquire(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
 {
-    begin_acquire(l, CALL_ACQUIRE, wait_ns, seed, now);
+    begin_acquire(l, CALL_ACQUIRE, wait_ns, NEVER, seed, now);
+}
+
+void life_acquire_by(
+    struct life *l, uint64_t wait_ns, uint64_t end, uint64_t seed, uint64_t now)
+{
+    begin_acquire(l, CALL_ACQUIRE, wait_ns, end, seed, now);
 }
 
 void life_begin(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
 {
-    begin_acquire(l, CALL_BEGIN, wait_ns, seed, now);
+    begin_acquire(l, CALL_BEGIN, wait_ns, NEVER, seed, now);
 }
 
 bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)

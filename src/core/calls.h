@@ -16,6 +16,9 @@
 /* wait_ns: how long to wait for the name; NEVER. Not while it is held. */
 void life_acquire(
     struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now);
+/* The same, but the call ends by `end` at the latest: it is one of several. */
+void life_acquire_by(struct life *l, uint64_t wait_ns, uint64_t end,
+    uint64_t seed, uint64_t now);
 /* As life_acquire(), and the work begins. */
 void life_begin(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now);
 /* How the work that the token began has ended. goes_on: the lock stays held, as

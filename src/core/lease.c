@@ -89,6 +89,14 @@ void lease_extend(struct lease *lease, uint64_t deadline)
     set_deadline(lease, lease->promised);
 }
 
+void lease_limit(struct lease *lease, uint64_t ends)
+{
+    lease->ends = ends;
+    lease->promised = earlier(lease->promised, ends);
+    if (atomic_load(&lease->deadline) > lease->promised)
+        set_deadline(lease, lease->promised);
+}
+
 static uint64_t lease_age(const struct lease *lease, uint64_t now)
 {
     return lease->granted_at ? elapsed(lease->granted_at, now) : 0;

@@ -64,6 +64,8 @@ bool lease_held(const struct lease *lease, uint64_t now);
 /* Granted until deadline. min_hold_ms 0 and max_hold_ns NEVER: no limit. */
 void lease_grant(struct lease *lease, uint64_t deadline, uint32_t min_hold_ms,
     uint64_t max_hold_ns, uint64_t now);
+/* It ends by `ends`, which nobody has been promised to be later. */
+void lease_limit(struct lease *lease, uint64_t ends);
 /* A quorum has extended the key until deadline. An earlier deadline than the
  * present one changes nothing. */
 void lease_extend(struct lease *lease, uint64_t deadline);

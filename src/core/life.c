@@ -76,6 +76,12 @@ static void finish(struct life *l, enum life_result result)
     put_event(l, LIFE_CALL_OVER);
 }
 
+void life_end_call(struct life *l, enum life_result result, enum fault fault)
+{
+    l->fault = fault;
+    finish(l, result);
+}
+
 /* The adoption has a quorum. Whatever would still delete the key of the token
  * is cancelled, but only once it is certain that this is possible at every
  * server: otherwise a token without a holder would stay until its TTL. */

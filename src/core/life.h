@@ -51,6 +51,10 @@ void life_tick(struct life *l, uint64_t now);
  * none was. See weigh_extension(). */
 uint64_t life_lasts_until(const struct life *l);
 
+/* A call of which the machine knows nothing has ended: that of several locks by
+ * one handle. Its end is an event. */
+void life_end_call(struct life *l, enum life_result result, enum fault fault);
+
 /* ----------------------------------------------------------------- outputs */
 
 bool life_next(struct life *l, struct action *action, uint64_t now);

@@ -47,6 +47,12 @@ void renewal_extended(
         schedule_extended(&r->schedule, lease->promised, now);
 }
 
+void renewal_limit(struct renewal *r, uint64_t ends)
+{
+    if (renewal_on(r))
+        r->schedule.terms.ends = ends;
+}
+
 void renewal_hurry(struct renewal *r, uint64_t now)
 {
     if (renewal_on(r))

@@ -69,6 +69,8 @@ void renewal_extended(
     struct renewal *r, const struct lease *lease, uint64_t now);
 /* A call learnt that the token is gone: the lease is lost. */
 void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now);
+/* The lease is not extended beyond `ends` from now on. */
+void renewal_limit(struct renewal *r, uint64_t ends);
 /* What a server has may have been lost: renews now, which tells. */
 void renewal_hurry(struct renewal *r, uint64_t now);
 /* Stops renewing. Effects of kind EFFECT_ABANDON may follow. */
@@ -83,6 +85,13 @@ void renewal_tick(struct renewal *r, uint64_t now);
 enum renewal_event renewal_step(
     struct renewal *r, struct lease *lease, uint64_t now);
 uint64_t renewal_wake(const struct renewal *r);
+
+/* Does the schedule say that the next extend is due? */
+static inline bool renewal_due(const struct renewal *r, uint64_t now)
+{
+    return r->state == RENEWAL_WAITING &&
+           schedule_due(&r->schedule, now) == SCHEDULE_RENEW;
+}
 
 /* Is an answer from a server due? */
 static inline bool renewal_busy(const struct renewal *r)

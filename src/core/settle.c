@@ -50,8 +50,7 @@ void life_end_lease(struct life *l, uint64_t now)
         life_end_removing_key(l, now);
 }
 
-static void grant_lease(
-    struct life *l, uint64_t deadline, uint32_t min_hold_ms, uint64_t now)
+static void start_renewal(struct life *l, uint64_t now)
 {
     struct renewal_terms terms = {
         .servers = l->terms.servers,
@@ -60,9 +59,26 @@ static void grant_lease(
         .drift_ppm = l->terms.drift_ppm,
         .timeout_ns = l->terms.timeout_ns,
     };
+    renewal_start(l->renewal, &terms, &l->lease, l->seed, now);
+}
+
+static void grant_lease(
+    struct life *l, uint64_t deadline, uint32_t min_hold_ms, uint64_t now)
+{
     lease_grant(&l->lease, deadline, min_hold_ms, l->terms.max_hold_ns, now);
     if (l->terms.renewed)
-        renewal_start(l->renewal, &terms, &l->lease, l->seed, now);
+        start_renewal(l, now);
+}
+
+void life_all_granted(
+    struct life *l, bool renewed, uint64_t max_hold_ns, uint64_t now)
+{
+    if (!renewed) {
+        renewal_stop(l->renewal);
+    } else if (max_hold_ns != NEVER) {
+        lease_limit(&l->lease, deadline_after(now, max_hold_ns));
+        renewal_limit(l->renewal, l->lease.ends);
+    }
 }
 
 /* ------------------------------------------------------- how a call is over */

@@ -17,6 +17,12 @@ enum life_result life_settle(
 bool life_grant_expired(const struct life *l, uint64_t now);
 void life_drop_expired(struct life *l, uint64_t now);
 
+/* The name of this lock, which is one of several of a handle, was granted, and
+ * renewed since; now all of them are. They are renewed from now on, or not, and
+ * the maximum hold begins. */
+void life_all_granted(
+    struct life *l, bool renewed, uint64_t max_hold_ns, uint64_t now);
+
 /* BEGIN that was granted: its caller knows it from now on. */
 void life_seen(struct life *l);
 

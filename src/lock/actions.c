@@ -20,7 +20,7 @@ static const struct outcome out_of_memory = {.kind = OUTCOME_FAULT,
 
 /* ------------------------------------------------------------------ tokens */
 
-static bool fresh_token(struct nxl_lock *lock)
+bool action_draw_token(struct nxl_lock *lock)
 {
     unsigned char random[16];
     if (!entropy_take(lock->client->entropy, random, sizeof(random)))
@@ -39,6 +39,26 @@ static void adopt_token(struct nxl_lock *lock)
     memmove(lock->token, lock->adopts, lock->token_len + 1U); /* maybe itself */
     for (unsigned i = 0; i < lock->client->server_count; i++)
         exchange_forget_form(&lock->operation.requests[i].exchange);
+}
+
+/* All members of a group have the token of the front. Each may use it once: if
+ * one needs another token, so do all. */
+static bool common_token(struct nxl_lock *lock)
+{
+    const struct nxl_lock *front = lock->group->front;
+    lock->token_wanted = lock->token_is_used;
+    if (lock->token_is_used)
+        return false;
+    lock->token_is_used = true;
+    lock->token = lock->own_token;
+    lock->token_len = lock->own_len;
+    memcpy(lock->token, front->own_token, front->own_len);
+    return true;
+}
+
+static bool fresh_token(struct nxl_lock *lock)
+{
+    return lock_is_member(lock) ? common_token(lock) : action_draw_token(lock);
 }
 
 static void take_token(struct nxl_lock *lock)

@@ -20,6 +20,9 @@ void action_carry_out(
 void action_outcome(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now);
 
+/* Draws a fresh token for the lock. False: there are no random bytes. */
+bool action_draw_token(struct nxl_lock *lock);
+
 static inline struct operation *operation_of(
     struct nxl_lock *lock, enum life_track track)
 {

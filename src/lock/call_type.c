@@ -78,6 +78,16 @@ static int invalid_state(struct nxl_lock *lock, const struct call_type *type,
     return NXL_OK;
 }
 
+static int start_several(struct nxl_lock *front, const struct call_type *type,
+    const struct call_args *args, uint64_t now)
+{
+    if (!type->start_several)
+        return message_invalid(call_message(front),
+            "this handle has several names; use one of nxl_lock_new(), which "
+            "has one, for this call");
+    return type->start_several(front, type, args, now);
+}
+
 int call_start(struct nxl_lock *lock, const struct call_type *type,
     enum mode mode, const struct call_args *args, uint64_t now)
 {
@@ -85,7 +95,10 @@ int call_start(struct nxl_lock *lock, const struct call_type *type,
     if (rc != NXL_OK)
         return rc;
     client_update_peers(lock->client);
-    rc = type->start(lock, args, now);
+    if (lock->group)
+        rc = start_several(lock, type, args, now);
+    else
+        rc = type->start(lock, args, now);
     if (rc == NXL_PENDING)
         lock_begin(lock, type->kind, type->request, now);
     else

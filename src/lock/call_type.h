@@ -28,6 +28,10 @@ struct call_type {
      * begun, else the call's result, explained in the lock's message. */
     int (*start)(
         struct nxl_lock *lock, const struct call_args *args, uint64_t now);
+    /* The same for a handle of several names (lock/members.h); NULL: it has no
+     * such call. */
+    int (*start_several)(struct nxl_lock *front, const struct call_type *type,
+        const struct call_args *args, uint64_t now);
 };
 
 /* Needs the client's mutex, and a client that is not forked. Returns

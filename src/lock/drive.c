@@ -68,10 +68,16 @@ static void call_is_over(struct nxl_lock *lock, uint64_t now)
     }
     if (result == NXL_OK && lock_acquires(lock))
         warning_note_grant(lock);
-    if (result != NXL_OK || servers > 1)
+    /* The message of a front is made of that of a member. */
+    if ((result != NXL_OK || servers > 1) && !lock_is_front(lock))
         compose(lock, result);
-    trace_end(lock, result, now);
     timer_stop(&lock->client->timers, &lock->operation.timer);
+    if (lock_is_member(lock)) {
+        lock->call.running = false;
+        lock->group->type->member_over(lock, now);
+        return;
+    }
+    trace_end(lock, result, now);
     call_over(lock->client, &lock->call, result);
 }
 
@@ -118,7 +124,7 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     if (lock->renewing)
         loss_ended(lock);
     take_events(lock, now);
-    if (life->lease.held_ns)
+    if (life->lease.held_ns && !lock_is_member(lock))
         stats_held(client, life->lease.held_ns);
     life->lease.held_ns = 0;
     if (lock->call.running)
@@ -127,6 +133,8 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
         give_spares_back(lock);
     if (lock->renewing)
         loss_settle(lock, now);
+    if (lock->group)
+        lock->group->type->ran(lock, now);
 }
 
 /* ---------------------------------------------------- the table's functions */
@@ -162,19 +170,25 @@ static void renewal_reply(struct operation *op, unsigned server,
     lock_run(renewing->lock, now);
 }
 
-static void renewal_due(struct operation *op, uint64_t now)
+static void renewal_tick_due(struct operation *op, uint64_t now)
 {
     struct renewing *renewing = list_entry(op, struct renewing, operation);
-    life_tick(&renewing->lock->life, now);
-    lock_run(renewing->lock, now);
+    struct nxl_lock *lock = renewing->lock;
+    if (lock->group)
+        lock->group->type->renewal_due(lock, now);
+    life_tick(&lock->life, now);
+    lock_run(lock, now);
 }
 
-const struct operation_type lock_renewal_type = {renewal_reply, renewal_due};
+const struct operation_type lock_renewal_type = {
+    renewal_reply, renewal_tick_due};
 
 /* --------------------------------------------------------------------- ends */
 
 void lock_end(struct nxl_lock *lock, uint64_t now)
 {
+    if (lock_is_front(lock))
+        lock->group->type->end(lock, now);
     life_discard(&lock->life);
     lock_run(lock, now);
     life_end_lease(&lock->life, now);
@@ -185,8 +199,19 @@ void lock_end(struct nxl_lock *lock, uint64_t now)
 void lock_drop_expired(struct nxl_lock *lock, uint64_t now)
 {
     life_drop_expired(&lock->life, now);
+    if (lock_is_front(lock))
+        lock->group->type->give_up(lock, now);
     compose(lock, NXL_LOST);
     lock->call.result = NXL_LOST;
+    lock_run(lock, now);
+}
+
+void lock_cancel(struct nxl_lock *lock, uint64_t now)
+{
+    if (lock_is_front(lock))
+        lock->group->type->cancel(lock, now);
+    else
+        life_cancel(&lock->life);
     lock_run(lock, now);
 }
 
@@ -196,10 +221,9 @@ void lock_interrupt_all(struct nxl_client *client, uint64_t now)
     for (struct list *node = client->locks.next; node != &client->locks;
          node = node->next) {
         struct nxl_lock *lock = list_entry(node, struct nxl_lock, node);
-        if (!lock->call.running || !lock_acquires(lock))
+        if (!lock->call.running || !lock_acquires(lock) || lock_is_member(lock))
             continue;
-        life_cancel(&lock->life);
-        lock_run(lock, now);
+        lock_cancel(lock, now);
         /* A call that was granted before the cancel does not use up the
          * interrupt. */
         any |= !lock->call.running && lock->call.result == NXL_CANCELLED;

@@ -25,6 +25,9 @@ void lock_begin(struct nxl_lock *lock, enum nxl_operation kind,
  * events. */
 void lock_run(struct nxl_lock *lock, uint64_t now);
 
+/* Cancels the call in progress, if any. */
+void lock_cancel(struct nxl_lock *lock, uint64_t now);
+
 /* Differs between contenders; jitter needs no secret. */
 uint64_t lock_seed(const struct nxl_lock *lock, uint64_t now);
 

@@ -30,6 +30,31 @@ struct renewing {
     enum nxl_loss loss; /* its reason is the operation's message */
 };
 
+/* What the members of a handle of several names have in common, and the handle
+ * itself, the front, with them: lock/members.h. The type is what the driver of
+ * a lock does not know of them. */
+struct group {
+    const struct group_type *type;
+    struct nxl_lock *front;
+};
+
+struct group_type {
+    /* The state machine of a member, or of the front, has run. */
+    void (*ran)(struct nxl_lock *lock, uint64_t now);
+    /* The call of a member is over, see its life. */
+    void (*member_over)(struct nxl_lock *member, uint64_t now);
+    /* The renewal of a member has found out that it is lost, and explained it.
+     */
+    void (*member_lost)(struct nxl_lock *member, uint64_t now);
+    /* The renewal of a member may be due. */
+    void (*renewal_due)(struct nxl_lock *member, uint64_t now);
+    /* Of the front: as lock_cancel() and lock_end(); and its grant has expired,
+     * or cannot be used. */
+    void (*cancel)(struct nxl_lock *front, uint64_t now);
+    void (*end)(struct nxl_lock *front, uint64_t now);
+    void (*give_up)(struct nxl_lock *front, uint64_t now);
+};
+
 struct nxl_lock {
     struct nxl_client *client;
     struct list node; /* in client->locks */
@@ -42,6 +67,7 @@ struct nxl_lock {
     struct renewing *renewing;  /* NULL: it is not renewed */
     struct once *once;          /* NULL: it has nothing to do with a record */
     struct inspection *seen;    /* found by the last inspect */
+    struct group *group;        /* NULL: the handle has one name */
 
     uint64_t started_at;
     _Atomic uint64_t fence; /* fencing token of the last grant. Read without the
@@ -49,23 +75,44 @@ struct nxl_lock {
 
     unsigned attempts;           /* ACQUIRE, BEGIN: rounds that were traced */
     enum nxl_operation kind : 8; /* of the present call, or of the last one */
+    uint8_t member;              /* its number in the group */
     uint8_t own_len;             /* of own_token */
     uint8_t token_len;
     uint16_t target_len;
-    bool adopted : 1;     /* the work of the adopted token can be told of */
-    bool interrupted : 1; /* nxl_lock_interrupt(): cancel the next acquire */
-    const char *adopts;   /* ADOPT: the token to adopt; valid during the call */
-    char *token;          /* one of the next two */
-    char *own_token;      /* behind the ballots; acquires write its UUID. Empty:
-                           * nothing has been acquired */
-    char *adopted_token;  /* TOKEN_MAX + 1 bytes; NULL: it never adopted */
-    char *target;         /* BREAK: the value to remove, of target_len bytes */
+    bool adopted : 1;       /* the work of the adopted token can be told of */
+    bool interrupted : 1;   /* nxl_lock_interrupt(): cancel the next acquire */
+    bool token_is_used : 1; /* of a member: its acquire has had the token */
+    bool token_wanted : 1;  /* likewise: it needs another one */
+    const char *adopts;  /* ADOPT: the token to adopt; valid during the call */
+    char *token;         /* one of the next two */
+    char *own_token;     /* behind the ballots; acquires write its UUID. Empty:
+                          * nothing has been acquired */
+    char *adopted_token; /* TOKEN_MAX + 1 bytes; NULL: it never adopted */
+    char *target;        /* BREAK: the value to remove, of target_len bytes */
     struct ballot ballots[]; /* of its name, LIFE_BALLOTS a server */
 };
 
 static inline struct slice lock_token(const struct nxl_lock *lock)
 {
     return (struct slice){lock->token, lock->token_len};
+}
+
+/* Is it one of several names of a handle, not a handle itself? */
+static inline bool lock_is_member(const struct nxl_lock *lock)
+{
+    return lock->group && lock->group->front != lock;
+}
+
+/* Is it a handle of several names? */
+static inline bool lock_is_front(const struct nxl_lock *lock)
+{
+    return lock->group && lock->group->front == lock;
+}
+
+/* The handle that the program knows. */
+static inline struct nxl_lock *lock_handle(struct nxl_lock *lock)
+{
+    return lock->group ? lock->group->front : lock;
 }
 
 /* Is its call, or was its last one, one that may begin a lease? */

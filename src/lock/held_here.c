@@ -13,6 +13,15 @@ static struct slice name_of(const struct nxl_lock *lock)
     return (struct slice){key.data + prefix, key.len - prefix};
 }
 
+/* Does the program hold it? A member counts once all are held. */
+static bool is_held(const struct nxl_lock *lock, uint64_t now)
+{
+    if (lock->group && (lock_is_front(lock) ||
+                           !lease_held(&lock->group->front->life.lease, now)))
+        return false;
+    return lease_held(&lock->life.lease, now) && !lock->life.unseen;
+}
+
 struct held_here held_here(
     const struct nxl_client *client, struct slice name, uint64_t now)
 {
@@ -21,8 +30,7 @@ struct held_here held_here(
     for (struct list *node = all->next; node != all; node = node->next) {
         const struct nxl_lock *lock = list_entry(node, struct nxl_lock, node);
         const struct lease *lease = &lock->life.lease;
-        if (!lease_held(lease, now) || lock->life.unseen ||
-            !slice_equal(name_of(lock), name))
+        if (!is_held(lock, now) || !slice_equal(name_of(lock), name))
             continue;
         here.handles++;
         here.alone |= !token_is_shared(lock_token(lock));

@@ -45,7 +45,7 @@ const char *loss_words(const struct nxl_lock *lock)
                : operation_words(&renewing->operation);
 }
 
-static void report_loss(struct nxl_lock *lock, uint64_t now)
+void loss_announce(struct nxl_lock *lock, uint64_t now)
 {
     struct nxl_client *client = lock->client;
     list_append(&client->losses, &lock->renewing->lost);
@@ -185,7 +185,10 @@ void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now)
         break;
     case LIFE_LEASE_LOST:
         explain_loss(lock->renewing);
-        report_loss(lock, now);
+        if (lock_is_member(lock))
+            lock->group->type->member_lost(lock, now);
+        else
+            loss_announce(lock, now);
         break;
     case LIFE_NOTHING:
     case LIFE_CALL_OVER:

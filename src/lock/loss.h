@@ -14,6 +14,9 @@
 /* Handles LIFE_RENEWED, LIFE_RENEWAL_FAILED and LIFE_LEASE_LOST. */
 void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now);
 
+/* Reports that the lock is lost, for the reason in lock->renewing. */
+void loss_announce(struct nxl_lock *lock, uint64_t now);
+
 /* Why its last lease was lost, for people; "" if it was not, or that is not
  * known yet. It stays as it is until the next grant. */
 const char *loss_words(const struct nxl_lock *lock);

@@ -9,12 +9,13 @@
 static bool make_key(
     struct lock_name *n, struct slice prefix, struct slice name)
 {
-    char *bytes = malloc(prefix.len + name.len);
+    char *bytes = malloc(prefix.len + name.len + 1);
     if (!bytes)
         return false;
     if (prefix.len)
         memcpy(bytes, prefix.data, prefix.len);
     memcpy(bytes + prefix.len, name.data, name.len);
+    bytes[prefix.len + name.len] = '\0'; /* for nxl_lock_name() */
     n->key = (struct slice){bytes, prefix.len + name.len};
     return true;
 }
