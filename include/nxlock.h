@@ -370,11 +370,10 @@ typedef struct nxl_client_options {
     /* How long WAIT waits for them, 1 ... 60000, at most timeout_ms, and at
      * most 500 with guard_failover. Default 0: a 20th of the shortest ttl in
      * use on the connection, between 50 and 500, half of that with several
-     * servers, and at most a third of timeout_ms. HARM: while it waits no other
-     * lock of this client is renewed, so it must be shorter than a tenth of
-     * their ttl, which is how long a renewal waits. With several servers an
-     * acquire waits for each of them for a 20th of its own ttl, between 50 and
-     * 500 ms: what is not shorter than that gets no answer in time. */
+     * servers, and at most a third of timeout_ms. A renewal, and with several
+     * servers an acquire, waits for its answer for twice as long, since another
+     * WAIT may be before its own. HARM: while it waits no other lock of this
+     * client is renewed, so keep it below a quarter of the shortest ttl. */
     int64_t wait_ms;
     /* 1: it counts only when it is in the server's append-only file and in
      * those of wait_replicas replicas, by fsync(): WAITAOF instead of WAIT.
@@ -382,8 +381,8 @@ typedef struct nxl_client_options {
      * up to a second, because replicas say once a second what they have
      * written, and appendfsync everysec writes as often: so the default of
      * wait_ms is 1500 then, or three quarters of timeout_ms if that is less.
-     * HARM: as there; use ttls of twenty seconds or more. guard_failover allows
-     * it only without wait_replicas, and only appendfsync always is fast enough
+     * HARM: as there; use ttls of six seconds or more. guard_failover allows it
+     * only without wait_replicas, and only appendfsync always is fast enough
      * then. */
     int64_t wait_aof;
 } nxl_client_options;

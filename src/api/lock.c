@@ -74,7 +74,7 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
         .retry_first_ns = set->retry_first_ns,
         .retry_max_ns = set->retry_max_ns,
         .fenced = set->fence,
-        .needs_copies = server->replicas.asks,
+        .copies_ns = ms_to_ns(replicas_wait_ms(&server->replicas, set->ttl_ms)),
         .renewed = set->renew,
     };
     life_init(&lock->life, &terms, lock->name.ballots,

@@ -64,6 +64,7 @@ static uint64_t acquire_budget(const struct life *l)
         return earlier(t->timeout_ns, l->usable_ns);
     uint64_t share = ms_to_ns(t->ttl_ms) / BUDGET_PER_TTL;
     share = earlier(later(share, BUDGET_MIN), BUDGET_MAX);
+    share = later(share, 2 * t->copies_ns); /* there may be one before it */
     unsigned up = 0;
     for (unsigned i = 0; i < t->servers; i++)
         up += t->peers[i].link == PEER_UP;
@@ -85,7 +86,7 @@ static unsigned conditions_of(const struct life *l, enum life_call call)
         return 1U << CONDITION_BEGIN;
     if (l->terms.fenced)
         return 1U << CONDITION_FENCE;
-    return l->terms.needs_copies ? 1U << CONDITION_COPIES : 0;
+    return l->terms.copies_ns ? 1U << CONDITION_COPIES : 0;
 }
 
 static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,

@@ -32,6 +32,7 @@ void renewal_start(struct renewal *r, const struct renewal_terms *terms,
         .deadline = lease->promised,
         .ends = lease->ends,
         .seed = seed,
+        .copies_ns = terms->copies_ns,
     };
     r->terms = *terms;
     r->seed = seed;
@@ -131,7 +132,7 @@ static enum renewal_event lose(
     bool unheard = s->failing_since || (s->begun_at && lease_held(lease, now));
     if (unheard)
         r->loss = LOSS_NO_ANSWER;
-    else if (s->terms.ends != NEVER && s->renew_at == NEVER)
+    else if (s->ends)
         r->loss = LOSS_MAX_HOLD;
     else
         r->loss = LOSS_STOPPED;

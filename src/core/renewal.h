@@ -28,6 +28,7 @@ struct renewal_terms {
     struct ballot *ballots; /* one a server */
     uint32_t ttl_ms, drift_ppm;
     uint64_t timeout_ns; /* of one call */
+    uint64_t copies_ns;  /* how long WAIT may take; 0: none is sent */
 };
 
 struct renewal {

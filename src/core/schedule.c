@@ -24,7 +24,7 @@
 #define LEAD_PER_LEASE 20
 #define LEAD_MIN (2 * NS_PER_MS)
 #define LEAD_MAX (500 * NS_PER_MS)
-/* How long to wait for one answer. */
+/* How long to wait for one answer, without WAIT. */
 #define PATIENCE_PER_LEASE 10
 #define PATIENCE_MIN (50 * NS_PER_MS)
 
@@ -62,9 +62,8 @@ static uint64_t on_grid(const struct schedule *h, uint64_t at)
 static void plan_renewal(struct schedule *h, uint64_t delay, uint64_t now)
 {
     /* The lease is nearly as long as it may become: stop renewing. */
-    bool enough =
-        deadline_after(h->deadline, period_of(h) / 4) >= h->terms.ends;
-    h->renew_at = enough ? NEVER : on_grid(h, deadline_after(now, delay));
+    h->ends = deadline_after(h->deadline, period_of(h) / 4) >= h->terms.ends;
+    h->renew_at = h->ends ? NEVER : on_grid(h, deadline_after(now, delay));
 }
 
 void schedule_begin(
@@ -100,6 +99,9 @@ uint64_t schedule_patience(
     const struct schedule *h, uint64_t timeout_ns, uint64_t now)
 {
     uint64_t share = later(lease_of(h) / PATIENCE_PER_LEASE, PATIENCE_MIN);
+    /* It is sent when the WAIT before it has been answered, and answered when
+     * its own is. */
+    share += 2 * h->terms.copies_ns;
     return earlier(
         deadline_after(now, earlier(share, timeout_ns)), schedule_lost_at(h));
 }

@@ -14,10 +14,12 @@
 #include "base/backoff.h"
 
 struct schedule_terms {
-    uint32_t ttl_ms;   /* of each renewal */
-    uint64_t deadline; /* of the lease as it was granted */
-    uint64_t ends;     /* it is not extended beyond; NEVER: no limit */
-    uint64_t seed;     /* for jitter; differs between locks */
+    uint32_t ttl_ms;    /* of each renewal */
+    uint64_t deadline;  /* of the lease as it was granted */
+    uint64_t ends;      /* it is not extended beyond; NEVER: no limit */
+    uint64_t seed;      /* for jitter; differs between locks */
+    uint64_t copies_ns; /* how long WAIT behind a renewal may take; 0: none is
+                         * sent */
 };
 
 enum schedule_due { SCHEDULE_WAIT, SCHEDULE_RENEW, SCHEDULE_LOST };
@@ -28,6 +30,7 @@ struct schedule {
     uint64_t renew_at;      /* NEVER: one is under way, or none is wanted */
     uint64_t begun_at;      /* when the one under way was begun; 0: none is */
     uint64_t failing_since; /* the first failure after the last success; or 0 */
+    bool ends;              /* no other renewal is wanted: see terms.ends */
     struct backoff jitter;
 };
 

@@ -58,6 +58,7 @@ static void start_renewal(struct life *l, uint64_t now)
         .ttl_ms = l->terms.ttl_ms,
         .drift_ppm = l->terms.drift_ppm,
         .timeout_ns = l->terms.timeout_ns,
+        .copies_ns = l->terms.copies_ns,
     };
     renewal_start(l->renewal, &terms, &l->lease, l->seed, now);
 }

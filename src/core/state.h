@@ -16,12 +16,14 @@ struct peer {
 struct life_terms {
     unsigned servers;
     bool fenced;              /* acquires draw a fencing token */
-    bool needs_copies;        /* wait_replicas or wait_aof: CONDITION_COPIES */
     bool renewed;             /* leases are; life.renewal is set then */
     const struct peer *peers; /* one a server, kept current by the driver */
     uint32_t ttl_ms, min_hold_ms, max_ttl_ms, drift_ppm;
     uint64_t max_hold_ns; /* NEVER: no limit */
     uint64_t timeout_ns;  /* of one call */
+    /* wait_replicas, wait_aof (CONDITION_COPIES): how long WAIT may take; 0:
+     * neither is set. */
+    uint64_t copies_ns;
     uint64_t retry_first_ns, retry_max_ns;
 };
 

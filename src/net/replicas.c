@@ -17,8 +17,8 @@
 #define WAITS_PER_TTL 20
 #define WAIT_MIN_MS 50
 #define WAIT_MAX_MS 500
-/* (With several servers half of it: by the same numbers core/calls.c limits how
- * long one of them may take, and its answer has to come within that.) */
+/* (With several servers half of it: core/calls.c gives each of them this share
+ * of the ttl for its answer, and another WAIT may be before it.) */
 /* Files are written every second, and replicas say once a second what is in
  * theirs: with less, nothing would ever count. */
 #define WAITAOF_MS 1500
@@ -40,9 +40,11 @@ void replicas_note(struct replicas *r, const struct verb *verb, uint64_t now)
     r->shortest_until = deadline_after_ms(now, verb->ttl_ms);
 }
 
-static uint32_t patience_ms(const struct replicas *r)
+uint32_t replicas_wait_ms(const struct replicas *r, uint32_t ttl_ms)
 {
-    uint64_t share = r->shortest_ms / WAITS_PER_TTL;
+    uint64_t share = ttl_ms / WAITS_PER_TTL;
+    if (!r->asks)
+        return 0;
     if (r->ms)
         return r->ms;
     share = earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
@@ -56,7 +58,7 @@ static uint32_t patience_ms(const struct replicas *r)
 bool replicas_ask(struct replicas *r, struct conn *c, uint64_t now)
 {
     char count[12], ms[12];
-    r->asked_ms = patience_ms(r);
+    r->asked_ms = replicas_wait_ms(r, r->shortest_ms);
     snprintf(count, sizeof(count), "%u", r->wanted);
     snprintf(ms, sizeof(ms), "%u", (unsigned)r->asked_ms);
     const struct slice wait[] = {

@@ -43,6 +43,9 @@ struct replicas {
 
 void replicas_init(struct replicas *r);
 
+/* How long WAIT waits at most for locks of that ttl; 0: none is sent. */
+uint32_t replicas_wait_ms(const struct replicas *r, uint32_t ttl_ms);
+
 /* A command of verb has been formatted. */
 void replicas_note(struct replicas *r, const struct verb *verb, uint64_t now);
 

@@ -219,6 +219,8 @@ void link_leave(struct world *w, struct link *l);
 void link_hear_former(struct world *w, struct link *l, const struct message *m);
 void link_not_found(struct world *w, struct link *l, enum fault fault);
 void link_push_slot(struct link *l, struct slot slot);
+/* How long WAIT waits for locks of that ttl; 0: none is sent. */
+uint32_t link_wait_ms(const struct world *w, uint32_t ttl_ms);
 
 /* ------------------------------------------- messages: subscription.c */
 

@@ -209,7 +209,6 @@ static struct life_terms terms_of(const struct world *w, const struct worker *k)
         .retry_first_ns = RETRY_FIRST,
         .retry_max_ns = RETRY_MAX,
         .fenced = s->fences,
-        .needs_copies = s->wait_replicas > 0,
     };
 }
 
@@ -235,6 +234,7 @@ void handle_wish(struct world *w, struct worker *k, const struct wish *wish)
     struct life_terms terms = k->life.terms;
     k->name = wish->name;
     terms.ttl_ms = wish->ttl_ms;
+    terms.copies_ns = link_wait_ms(w, wish->ttl_ms) * MS;
     terms.min_hold_ms = wish->min_hold_ms;
     terms.max_hold_ns = wish->max_hold_ns;
     terms.renewed = wish->renewed;

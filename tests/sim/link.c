@@ -680,18 +680,24 @@ static void send_waiting(struct world *w, struct link *l)
     l->held_back = !list_empty(&l->waiting);
 }
 
+uint32_t link_wait_ms(const struct world *w, uint32_t ttl_ms)
+{
+    uint64_t ms = later(ttl_ms / WAITS_PER_TTL, WAIT_MIN_MS);
+    ms = earlier(ms, WAIT_MAX_MS);
+    if (w->setting.wait_replicas == 0)
+        return 0;
+    return (uint32_t)earlier(ms, w->setting.timeout_ns / MS / 3);
+}
+
 static void ask_copies(struct world *w, struct link *l)
 {
-    uint64_t ms = later(l->shortest_ms / WAITS_PER_TTL, WAIT_MIN_MS);
-    ms = earlier(ms, WAIT_MAX_MS);
-    ms = earlier(ms, w->setting.timeout_ns / MS / 3);
     l->wait_due = false;
     l->waits++;
     link_push_slot(l, (struct slot){.kind = SLOT_WAIT, .sent_at = w->now});
     conn_send(w, l->conn,
         &(struct message){.kind = MESSAGE_WAIT,
             .number = w->setting.wait_replicas,
-            .ttl_ms = (uint32_t)ms});
+            .ttl_ms = link_wait_ms(w, l->shortest_ms)});
 }
 
 static void send_due(struct world *w, struct link *l)

@@ -131,7 +131,7 @@ static void what_is_extended_first(void **state)
     (void)state;
     const struct scene scene = {.name = "wait_replicas"};
     begin(&scene);
-    l.terms.needs_copies = true;
+    l.terms.copies_ns = 50 * MS;
     step("lineup");
     step("w");
     assert_true(life_lasts_until(&l) == 0);

@@ -188,6 +188,19 @@ static void max_hold(void **state)
     assert_int_equal(renewal.loss, LOSS_MAX_HOLD);
 }
 
+/* A maximum hold is not why a lease is lost that had time left of it. */
+static void suspended_long_before_the_max_hold(void **state)
+{
+    (void)state;
+    begin(1, 100 * NS_PER_S);
+    assert_string_equal(wake(), "S0");
+    uint64_t sent_at = now;
+    now = LEASE + MS;
+    assert_string_equal(say(0, mine(sent_at, TTL_MS)), "");
+    assert_string_equal(at(now), "!");
+    assert_int_equal(renewal.loss, LOSS_STOPPED);
+}
+
 /* When it wants to be called again, in each state. */
 static void its_next_time(void **state)
 {
@@ -270,6 +283,7 @@ int main(void)
         cmocka_unit_test(refuted_by_a_call),
         cmocka_unit_test(stopped),
         cmocka_unit_test(max_hold),
+        cmocka_unit_test(suspended_long_before_the_max_hold),
         cmocka_unit_test(extended_by_a_call),
         cmocka_unit_test(its_next_time),
         cmocka_unit_test(refuted_and_unheard),

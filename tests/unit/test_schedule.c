@@ -197,6 +197,10 @@ static void one_answer_is_waited_for_a_tenth(void **state)
         START + TTL_MS / 10 * NS_PER_MS);
     assert_int_equal(
         schedule_patience(&h, 20 * NS_PER_MS, START), START + 20 * NS_PER_MS);
+    /* And for two WAITs: the one before it, and its own. */
+    h.terms.copies_ns = 600 * NS_PER_MS;
+    assert_int_equal(schedule_patience(&h, 2 * NS_PER_S, START),
+        START + 1200 * NS_PER_MS + TTL_MS / 10 * NS_PER_MS);
 }
 
 int main(void)
