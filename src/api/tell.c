@@ -65,8 +65,8 @@ static int start_tell(
             lock, NXL_E_NOMEM, "out of memory: cannot copy the result");
     once->terms.reported = (enum once_state)args->number;
     once->terms.code = args->code;
-    if (!life_tell(&lock->life, once->terms.reported == ONCE_CLEAR,
-            once->work == WORK_OWN, lock_seed(lock, now), now))
+    if (!life_tell(&lock->life, once->terms.reported, once->work == WORK_OWN,
+            lock_seed(lock, now), now))
         return call_ends(
             lock, NXL_LOST, "the lease is over, so the work cannot go on");
     return NXL_PENDING;

@@ -175,15 +175,19 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     l->gap_ms = gap_ms(l, rest.held_ns);
     l->min_hold = rest.min_left_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
-        begin_vote(l, ROUND_EXTEND, rest.min_left_ms, end, now);
+        begin_vote(l, ROUND_CAP, rest.min_left_ms, end, now);
     else
         begin_vote(l, ROUND_RELEASE, l->terms.max_ttl_ms, end, now);
     return true;
 }
 
-bool life_tell(
-    struct life *l, bool goes_on, bool own, uint64_t seed, uint64_t now)
+bool life_tell(struct life *l, enum once_state reported, bool own,
+    uint64_t seed, uint64_t now)
 {
+    bool goes_on = reported == ONCE_CLEAR;
+    enum round_kind kind = reported == ONCE_FAILED || reported == ONCE_DOUBT
+                               ? ROUND_TELL_OPEN
+                               : ROUND_TELL;
     struct lease_rest rest = lease_rest(&l->lease, now);
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
     if (goes_on && !rest.held) {
@@ -197,7 +201,7 @@ bool life_tell(
         lease_end(&l->lease, now);
         l->gap_ms = gap_ms(l, rest.held_ns);
     }
-    begin_vote(l, ROUND_TELL, goes_on || !own ? 0 : rest.min_left_ms, end, now);
+    begin_vote(l, kind, goes_on || !own ? 0 : rest.min_left_ms, end, now);
     return true;
 }
 

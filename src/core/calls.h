@@ -21,10 +21,10 @@ void life_acquire_by(struct life *l, uint64_t wait_ns, uint64_t end,
     uint64_t seed, uint64_t now);
 /* As life_acquire(), and the work begins. */
 void life_begin(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now);
-/* How the work that the token began has ended. goes_on: the lock stays held, as
- * it must be now; else the lease ends. own: it is the lock's own token. */
-bool life_tell(
-    struct life *l, bool goes_on, bool own, uint64_t seed, uint64_t now);
+/* How the work that the token began has ended. ONCE_CLEAR: the lock stays held,
+ * as it must be now; else the lease ends. own: it is the lock's own token. */
+bool life_tell(struct life *l, enum once_state reported, bool own,
+    uint64_t seed, uint64_t now);
 bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now);
 bool life_release(struct life *l, uint64_t seed, uint64_t now);
 /* own: it is the token that the lock already has. Not while it is held. */

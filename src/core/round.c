@@ -20,6 +20,7 @@ static const struct round_traits {
     bool may_change;  /* a request that failed may have been applied */
     bool looks;       /* each answer says what is there, a value or nothing */
     bool deletes;     /* it is undone where it may be unfinished */
+    bool may_end;     /* once it was applied, the token may be there no more */
     bool is_unbroken; /* the token must have been there all the time */
     /* For how long MINE says that the key stays. */
     enum { STAYS_UNKNOWN, STAYS_ASKED, STAYS_SEEN } stays;
@@ -27,10 +28,12 @@ static const struct round_traits {
     [ROUND_EXTEND] = {.may_change = true,
         .is_unbroken = true,
         .stays = STAYS_ASKED},
-    [ROUND_RELEASE] = {.may_change = true, .deletes = true},
+    [ROUND_RELEASE] = {.may_change = true, .deletes = true, .may_end = true},
+    [ROUND_CAP] = {.may_change = true, .is_unbroken = true, .may_end = true},
     [ROUND_ADOPT] = {.stays = STAYS_SEEN},
     [ROUND_INSPECT] = {.looks = true},
     [ROUND_TELL] = {.may_change = true},
+    [ROUND_TELL_OPEN] = {.may_change = true, .may_end = true},
 };
 
 static const struct round_traits *traits_of(const struct round *r)
@@ -163,8 +166,8 @@ static void record_yes(
 static void record_no(struct round *r, unsigned server)
 {
     r->terms.ballots[server].ended = true;
-    /* The first try may have deleted it. */
-    if (traits_of(r)->deletes && r->terms.ballots[server].was_unsure) {
+    /* That may be what the first try has done. */
+    if (traits_of(r)->may_end && r->terms.ballots[server].was_unsure) {
         r->terms.ballots[server].part = PART_UNSURE;
         return;
     }

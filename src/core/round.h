@@ -6,9 +6,9 @@
  * connection was lost before it answered is asked again while there is time.
  *
  * Invariant: a deadline comes only from a quorum of MINE, counted from the
- * first send to each server. "Not mine" after a release that may have been
- * applied is UNKNOWN, because the first try may have deleted the key. Every
- * server at which a release may be unfinished gets an EFFECT_UNDO.
+ * first send to each server. "Not mine" is UNKNOWN after a try that may have
+ * been applied and may be why: a release, or a verdict that gives the lock
+ * back. Every server at which a release may be unfinished gets an EFFECT_UNDO.
  */
 #ifndef NXLOCK_CORE_ROUND_H
 #define NXLOCK_CORE_ROUND_H
@@ -21,16 +21,20 @@
 enum round_kind {
     ROUND_EXTEND,
     ROUND_RELEASE,
+    ROUND_CAP, /* a release before the minimum hold is over: the key stays so
+                * long */
     ROUND_ADOPT,
     ROUND_INSPECT,
-    ROUND_TELL
+    ROUND_TELL,
+    ROUND_TELL_OPEN /* a verdict after which somebody else may begin */
 };
 
 struct round_terms {
     enum round_kind kind;
     unsigned servers;
     struct ballot *ballots; /* one a server */
-    uint32_t ttl_ms; /* EXTEND: to ask for. ADOPT: if the key never expires */
+    uint32_t
+        ttl_ms; /* EXTEND, CAP: to ask for. ADOPT: if the key never expires */
     uint32_t drift_ppm;
     uint64_t end; /* the call ends */
 };

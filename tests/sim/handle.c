@@ -352,8 +352,8 @@ bool handle_break(struct world *w, struct worker *k)
 bool handle_tell(struct world *w, struct worker *k)
 {
     const struct work *work = &k->work;
-    bool goes_on = work->verdict == ONCE_CLEAR;
-    if (!life_tell(&k->life, goes_on, !work->resolves, roll(w, NEVER), w->now))
+    if (!life_tell(
+            &k->life, work->verdict, !work->resolves, roll(w, NEVER), w->now))
         return false;
     note_call(w, k);
     turn(w, k);

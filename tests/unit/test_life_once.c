@@ -152,11 +152,13 @@ static void call(const char *word)
     else if (!strcmp(word, "forget"))
         life_query(&l, CALL_FORGET, 7, now);
     else if (!strcmp(word, "tell"))
-        begun = life_tell(&l, false, true, 7, now);
+        begun = life_tell(&l, ONCE_DONE, true, 7, now);
+    else if (!strcmp(word, "tellfailed"))
+        begun = life_tell(&l, ONCE_FAILED, true, 7, now);
     else if (!strcmp(word, "confirm")) /* what was found in doubt */
-        begun = life_tell(&l, false, false, 7, now);
+        begun = life_tell(&l, ONCE_DONE, false, 7, now);
     else if (!strcmp(word, "clear"))
-        begun = life_tell(&l, true, true, 7, now);
+        begun = life_tell(&l, ONCE_CLEAR, true, 7, now);
     else if (!strcmp(word, "release"))
         begun = life_release(&l, 7, now);
     else if (!strcmp(word, "cancel"))
@@ -341,6 +343,8 @@ static void telling(void **state)
             "T Sb =ok =ok St St =ok"},
         {"... by order, another one's", "begin g told tell u wake n",
             "T Sb =ok =ok St St =lost"},
+        {"... which may be what a failure allowed",
+            "begin g told tellfailed u wake n", "T Sb =ok =ok St St =unknown"},
         {"silent", "begin g told tell @2000 wake",
             "T Sb =ok =ok St L =unknown"},
         {"never sent", "begin g told tell @2000 wake",
@@ -414,7 +418,7 @@ static void the_gap(void **state)
         uint64_t at = l.lease.granted_at + held_ms[i] * MS;
         struct action action;
         lease_extend(&l.lease, at + NS_PER_S);
-        assert_true(life_tell(&l, false, true, 1, at));
+        assert_true(life_tell(&l, ONCE_DONE, true, 1, at));
         assert_true(life_next(&l, &action, at));
         assert_int_equal(action.kind, ACTION_SEND);
         assert_int_equal(action.verb.gap_ms, i == 0 ? 0 : 200);

@@ -97,8 +97,6 @@ static void votes_of_extend(void **state)
     check_votes(ROUND_EXTEND, table, sizeof(table) / sizeof(table[0]));
 }
 
-/* A verdict that is told twice comes to the same, so an answer counts also
- * after a try that may have been applied. */
 static void votes_of_tell(void **state)
 {
     (void)state;
@@ -110,6 +108,41 @@ static void votes_of_tell(void **state)
         {"s", 1, "L0", VERDICT_UNKNOWN},
     };
     check_votes(ROUND_TELL, table, sizeof(table) / sizeof(table[0]));
+}
+
+/* The answer to the second try after one that may have been applied. */
+static enum verdict second_answer(enum round_kind kind, struct outcome outcome)
+{
+    struct round r;
+    start(&r, kind, 1);
+    say(&r, 0, cut(T0));
+    round_tick(&r, round_wake(&r));
+    assert_asks(&r, "S0");
+    say(&r, 0, outcome);
+    return round_verdict(&r);
+}
+
+/* What gives the lock back may be why the token is not there any more. */
+static void not_mine_may_be_its_own_doing(void **state)
+{
+    (void)state;
+    static const struct {
+        enum round_kind kind;
+        enum verdict not_mine;
+    } rows[] = {
+        {ROUND_EXTEND, VERDICT_NO},
+        {ROUND_RELEASE, VERDICT_UNKNOWN},
+        {ROUND_CAP, VERDICT_UNKNOWN},
+        {ROUND_ADOPT, VERDICT_NO},
+        {ROUND_TELL, VERDICT_NO},
+        {ROUND_TELL_OPEN, VERDICT_UNKNOWN},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        enum round_kind kind = rows[i].kind;
+        assert_int_equal(second_answer(kind, mine(T0, 1000)), VERDICT_YES);
+        assert_int_equal(
+            second_answer(kind, plain(OUTCOME_NOT_MINE)), rows[i].not_mine);
+    }
 }
 
 static void votes_of_adopt(void **state)
@@ -288,12 +321,6 @@ static void doubt_of_an_extend_stays(void **state)
     assert_asks(&r, "");
     assert_int_equal(round_verdict(&r), VERDICT_UNKNOWN);
     assert_int_equal(r.fault, FAULT_UNREACHABLE);
-    start(&r, ROUND_EXTEND, 1); /* but an extend deletes nothing */
-    say(&r, 0, cut(T0));
-    round_tick(&r, round_wake(&r));
-    assert_asks(&r, "S0");
-    say(&r, 0, plain(OUTCOME_NOT_MINE));
-    assert_int_equal(round_verdict(&r), VERDICT_NO);
 }
 
 static void waiting_to_ask_again_leaves_the_vote_open(void **state)
@@ -424,6 +451,7 @@ int main(void)
         cmocka_unit_test(quorum_of_mine_decides),
         cmocka_unit_test(majority_of_not_mine_decides),
         cmocka_unit_test(votes_of_extend),
+        cmocka_unit_test(not_mine_may_be_its_own_doing),
         cmocka_unit_test(votes_of_adopt),
         cmocka_unit_test(votes_of_tell),
         cmocka_unit_test(votes_of_inspect),
