@@ -176,7 +176,9 @@ typedef void (*nxl_warning)(void *arg, const char *text);
 
 /* One step of the library, for a log; see nxl_client_options.tracer. */
 enum nxl_trace_kind {
-    NXL_TRACE_ATTEMPT = 1, /* an attempt to acquire; a wait makes several */
+    /* An attempt to acquire; a wait makes several. text says how the one before
+     * it failed at a server, if it did. */
+    NXL_TRACE_ATTEMPT = 1,
     NXL_TRACE_END = 2,     /* an operation ended with result */
     NXL_TRACE_RENEWAL = 3, /* options.renew: a renewal ended with result */
     NXL_TRACE_LOSS = 4,    /* options.renew: lost; result is an enum nxl_loss */

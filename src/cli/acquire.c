@@ -38,7 +38,7 @@ struct wait {
     nxl_lock *looker; /* the second handle; NULL: not needed so far */
     uint64_t look_at; /* when to inspect; NEVER: an inspection is running */
     struct outage outage;
-    bool reported_holder;
+    bool reported_holder, reported_refusal;
     int code; /* exit code that ends the wait; 0: it goes on */
 };
 
@@ -113,6 +113,19 @@ static int64_t waited_ms(const struct wait *wait)
     return ms_between(wait->since, nxl_now_ns());
 }
 
+/* Nobody holds the lock, but the attempts to acquire it fail. */
+static void report_refusal(struct wait *wait)
+{
+    const char *why = wait->session->refused;
+
+    if (wait->reported_refusal || !*why)
+        return;
+    wait->reported_refusal = true;
+    event_report((struct event){.kind = EVENT_WAITING, .why = why},
+        "waiting for '%s', which nobody holds: %s", wait->session->args->shown,
+        why);
+}
+
 static void report_waiting(struct wait *wait, const struct holders *holders)
 {
     struct session *session = wait->session;
@@ -121,9 +134,12 @@ static void report_waiting(struct wait *wait, const struct holders *holders)
         .holder = holders_who(who, holders),
         .left_ms = holders->first.left_ms};
 
-    /* On some of several servers it may be this process. */
-    if (nxl_holder_is(&holders->first, nxl_lock_token(session->lock)))
+    /* It may be this process: a grant that does not count, or on some of
+     * several servers. */
+    if (nxl_holder_is(&holders->first, nxl_lock_token(session->lock))) {
+        report_refusal(wait);
         return;
+    }
     if (wait->reported_holder)
         return;
     wait->reported_holder = true;
@@ -151,7 +167,9 @@ static void take_inspection(struct wait *wait, int result)
         wait->code = report_deadlock(session);
     } else if (result == NXL_OK) {
         report_waiting(wait, &holders);
-    } else if (result != NXL_FREE && !holders.hidden) {
+    } else if (result == NXL_FREE) {
+        report_refusal(wait);
+    } else if (!holders.hidden) {
         outage_began(
             &wait->outage, session, result, nxl_lock_errmsg(wait->looker));
     }

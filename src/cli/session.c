@@ -67,8 +67,11 @@ static void on_warning(void *arg, const char *text)
 /* Called inside the library, so it does not call that. */
 static void on_trace(void *arg, const nxl_trace *trace)
 {
-    struct renewal *renewal = &((struct session *)arg)->renewal;
+    struct session *session = arg;
+    struct renewal *renewal = &session->renewal;
 
+    if (trace->kind == NXL_TRACE_ATTEMPT && trace->lock == session->lock)
+        snprintf(session->refused, sizeof(session->refused), "%s", trace->text);
     if (trace->kind == NXL_TRACE_FAILOVER)
         event_report(
             (struct event){.kind = EVENT_FAILOVER, .pause_ms = trace->left_ms},

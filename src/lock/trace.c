@@ -3,6 +3,7 @@
 #include "lock/trace.h"
 
 #include "base/deadline.h"
+#include "lock/message.h"
 #include "lock/stats.h"
 
 static void trace_event(struct nxl_lock *lock, int kind, int operation,
@@ -27,8 +28,14 @@ static void trace_event(struct nxl_lock *lock, int kind, int operation,
 
 void trace_attempt(struct nxl_lock *lock, uint64_t now)
 {
+    struct text why;
+    text_clear(&why);
     lock->client->stats.attempts++;
-    trace_event(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, "", now);
+    if (!lock->client->tracer)
+        return;
+    for (unsigned i = 0; i < lock->client->server_count && !why.len; i++)
+        message_at(&lock->operation, i, &why);
+    trace_event(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, why.data, now);
 }
 
 /* A call that ends without an answer may have changed the caller's lock; one

@@ -124,6 +124,16 @@ other_use() {
     db DEL l > /dev/null
 }
 
+# Nobody holds it, but no grant counts: the waiter says why.
+refused_grants() {
+    with_query "wait_replicas=1&wait_ms=50" launch run r -v -- true
+    check "a waiter says why its grants do not count" await grep -q \
+        "waiting for 'r', which nobody holds: 0 of 1 replicas" "$dir/err"
+    kill -TERM "$pid"
+    ends 143 "and can be ended"
+    check "and leaves no key" test "$(db EXISTS r)" = 0
+}
+
 # So will not data of a program, whose key has no end.
 data() {
     db SET d "some program data" > /dev/null
@@ -186,5 +196,6 @@ waiting
 message
 other_use
 data
+refused_grants
 unreachable
 done_testing
