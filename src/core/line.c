@@ -87,7 +87,8 @@ static void join_at(struct line *l, uint64_t at)
 static void give_up_token(struct line *l)
 {
     l->late_grant_was_possible = l->late_grant_possible;
-    l->late_grant_possible = l->late_grant_possible || l->in_flight;
+    l->late_grant_possible =
+        l->late_grant_possible || l->in_flight || l->in_line;
     l->undo_due = l->undo_due || l->in_line;
     l->abandon_due = false;
     l->in_flight = l->send_due = l->in_line = false;
@@ -287,8 +288,8 @@ static void lost_place(struct line *l)
     }
     l->fault = FAULT_NONE;
     l->left_line_early = true;
+    l->in_line = false;
     give_up_token(l);
-    l->undo_due = false;
     join_at(l, l->now);
 }
 
