@@ -255,9 +255,9 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     e->reason = reason_of(info, terms, duplicate);
     e->failovers += is_failover(news, info, terms);
     /* Slots that were elsewhere may have come back empty, and an active replica
-     * has what others wrote. */
-    if (was_unfit && !eligibility_unfit(e))
-        news = LINEAGE_PROMOTED;
+     * has what others wrote: whenever it was promoted. */
+    if (terms->guard && was_unfit && !eligibility_unfit(e))
+        quarantine_rest(e, eligibility_needed_s(terms), 0, CAUSE_CHANGED, now);
     if (terms->guard) {
         quarantine(e, info, terms, news, now);
         quarantine_named(e, info, terms, news, now);

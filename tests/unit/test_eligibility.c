@@ -353,6 +353,23 @@ static void one_that_was_promoted(void **state)
     assert_true(eligibility_votes(&s, T0));
 }
 
+/* That it was promoted long ago does not count: it had other data since. */
+static void slots_that_come_back_may_be_empty(void **state)
+{
+    (void)state;
+    terms.failover = true;
+    terms.several = false;
+    info.cluster = true;
+    info.slots = CLUSTER_SLOTS - 1;
+    info.replid2 = "bbbb";
+    info.primary_s = 5000;
+    judge(T0);
+    info.slots++;
+    judge(T0 + S);
+    assert_false(eligibility_votes(&s, T0 + S));
+    assert_int_equal(s.votes_at, T0 + (1 + FAILOVER_NEEDED) * S);
+}
+
 /* What a living client sees, with a server that writes to disk or not: it has
  * to wait where a promotion may have lost its locks. */
 static void histories_and_durable(void **state)
@@ -809,6 +826,7 @@ int main(void)
         cmocka_unit_test_setup(no_run_id, set_up),
         cmocka_unit_test_setup(bars, set_up),
         cmocka_unit_test_setup(a_node_with_all_slots_votes, set_up),
+        cmocka_unit_test_setup(slots_that_come_back_may_be_empty, set_up),
         cmocka_unit_test_setup(quarantine_outlasts_a_bar, set_up),
         cmocka_unit_test_setup(a_clock_that_was_set_back, set_up),
         cmocka_unit_test_setup(a_durable_one_is_exempt, set_up),
