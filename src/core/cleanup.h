@@ -53,7 +53,7 @@ struct cancelled {
     bool writes;     /* SENT, an acquire: what sets the key is unanswered */
     bool compares;   /* SENT, a release: one command compares and deletes */
     bool never_sent; /* ENDED: no byte of it had been sent */
-    bool unsure;     /* ENDED: it may have been applied nonetheless */
+    bool unsure;     /* ENDED: it was applied, or may have been */
     /* ENDED, an acquire: the cleanup which is under way for it, or NULL. */
     const struct cleanup *known;
 };

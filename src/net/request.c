@@ -354,13 +354,14 @@ static inline __attribute__((always_inline)) void complete(
     if (c->outcome.kind == OUTCOME_BUSY &&
         r->exchange.verb->earlier_token_possible)
         c->outcome.earlier_token_may_remain = server_may_have_earlier_token(r);
-    r->unsure = c->outcome.kind == OUTCOME_FAULT && c->outcome.unsure;
+    bool fails = c->outcome.kind == OUTCOME_FAULT;
+    r->unsure = outcome_wrote(&c->outcome) || (fails && c->outcome.unsure);
     if (r->stray_cleaner && verb_ends_use(r->exchange.verb))
         request_released(s, r, now);
     if (c->outcome.kind == OUTCOME_FAULT &&
         fault_is_elsewhere(c->outcome.fault))
         s->elsewhere = true;
-    r->cut = r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
+    r->cut = fails && r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
     if (r->cut) {
         request_lost(s, r, facts_now(s), now);
         end_out_of_step(s, c->outcome.text);

@@ -134,6 +134,31 @@ static void send_release_and_demotion(redisContext *c)
         assert_int_equal(redisBufferWrite(c, &done), REDIS_OK);
 }
 
+/* A grant that is answered too late does not count, but it was applied: that is
+ * unknown until it has been undone, and not "unreachable". */
+static void a_grant_that_comes_too_late_is_unknown(void **state)
+{
+    (void)state;
+    struct waiter waiter;
+    char url[sizeof(front) + 128];
+    snprintf(url, sizeof(url),
+        "unix://%s?timeout_ms=4000&max_ttl_ms=5000&"
+        "guard_failover=on",
+        front);
+    nxl_client *client = client_at(url);
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    redis_freeze(primary);
+    waiter_start(&waiter, lock, 0);
+    test_pause_ms(1500); /* that long a sign of life does not last */
+    redis_thaw(primary);
+    assert_result(waiter_join(&waiter), NXL_UNKNOWN, lock);
+    assert_false(nxl_lock_held(lock));
+    assert_eventually(!redis_exists(primary, "k"));
+    end(lock, client);
+}
+
 /* The former primary is woken, hands the lock over to a waiter of its line, and
  * is told that it is a replica. The message comes over connections that are
  * still open; but the last sign of life is older than a second, so the waiter
@@ -491,6 +516,8 @@ int main(void)
         cmocka_unit_test_setup(
             fresh_clients_wait_as_long_and_once, failover_set_up),
         cmocka_unit_test_setup(a_woken_primary_is_asked_first, failover_set_up),
+        cmocka_unit_test_setup(
+            a_grant_that_comes_too_late_is_unknown, failover_set_up),
         cmocka_unit_test_setup(
             a_message_of_a_woken_primary_does_not_count, failover_set_up),
         cmocka_unit_test_setup(

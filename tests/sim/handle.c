@@ -118,7 +118,7 @@ void handle_outcome(struct world *w, struct request *r, const struct outcome *o)
     struct outcome outcome = *o;
     outcome.sent_at = r->sent_at;
     outcome.fence = r->message.number;
-    r->unsure = o->kind == OUTCOME_FAULT && o->unsure;
+    r->unsure = outcome_wrote(o) || (o->kind == OUTCOME_FAULT && o->unsure);
     if (r->message.kind >= MESSAGE_BEGIN && r->message.kind < MESSAGE_FORGET &&
         o->kind != OUTCOME_FAULT)
         r->worker->work.seen = r->message.once.record;
