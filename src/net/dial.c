@@ -244,6 +244,16 @@ static enum dial_state try_all(struct dial *d, const struct target *to,
     return try_next(d, to, now, made, error);
 }
 
+/* Sentinels may have named another primary since the last attempt. */
+static void drop_look_up_of_another(struct dial *d, const struct target *to)
+{
+    const struct server_address *at = to->address;
+    if (!d->job || (at->host && resolve_is_of(d->job, at->host, at->port)))
+        return;
+    resolve_abandon(d->job);
+    d->job = NULL;
+}
+
 /* Begins a look-up, or goes on with that of an earlier attempt. */
 static enum resolve_state look_up(
     struct dial *d, const struct target *to, bool is_late)
@@ -284,6 +294,7 @@ enum dial_state dial_start(struct dial *d, const struct target *to,
     uint64_t now, uint64_t end, struct transport *made, struct text *error)
 {
     bool is_late = now > deadline_after(d->end, FAILURE_LASTS);
+    drop_look_up_of_another(d, to);
     *d = (struct dial){.kind = d->kind,
         .poller = d->poller,
         .source = d->source,

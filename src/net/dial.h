@@ -3,8 +3,10 @@
  * Connects to a target: looks up the name, then tries its addresses in turn,
  * each for its share of the time, handshake of the transport included. Time
  * that the other addresses do not need is given back to those that were silent.
- * A look-up that takes longer than an attempt is kept for the next attempt, so
- * that it can finish, and there is never more than one.
+ *
+ * Invariant: an attempt ends at an address of its target. A look-up that takes
+ * longer than an attempt is kept for the next one, so that it can finish; but
+ * if that has another host, the look-up is given up.
  */
 #ifndef NXLOCK_NET_DIAL_H
 #define NXLOCK_NET_DIAL_H
@@ -38,7 +40,7 @@ struct dial {
 
 enum dial_state { DIAL_CONNECTED, DIAL_WAIT, DIAL_FAILED };
 
-/* Begins an attempt, always to the same target, which must be done by end.
+/* Begins an attempt to that target, which must be done by end.
  * CONNECTED: the caller owns *made. FAILED: d->fault and *error say why, and
  * the dial is idle again. */
 enum dial_state dial_start(struct dial *d, const struct target *to,

@@ -182,6 +182,11 @@ enum resolve_state resolve_poll(
     return state;
 }
 
+bool resolve_is_of(const struct resolve *job, const char *host, uint16_t port)
+{
+    return strcmp(job->host, host) == 0 && job->port == port;
+}
+
 void resolve_abandon(struct resolve *job)
 {
     if (job)

@@ -43,6 +43,9 @@ enum resolve_state resolve_start(const char *host, uint16_t port,
 enum resolve_state resolve_poll(
     struct resolve *job, struct addresses *found, struct text *error);
 
+/* Is it the look-up of that host and port? */
+bool resolve_is_of(const struct resolve *job, const char *host, uint16_t port);
+
 /* Gives up the job; NULL is fine. Also for a fork()ed child, which has the job
  * but not its thread, and must not call resolve_poll(). */
 void resolve_abandon(struct resolve *job);

@@ -167,6 +167,33 @@ static void a_look_up_outlives_attempts(void **state)
     assert_null(dial.job);
 }
 
+/* That of the former primary must not lead there as if it were the new one. */
+static void a_look_up_of_another_target_is_given_up(void **state)
+{
+    (void)state;
+    static const char *const moves[] = {
+        "redis://127.0.0.1:%u", "redis://two.test:%u", "redis://here.test:%u"};
+    for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+        uint16_t old_port = 0, port = 0;
+        int old = local_listen_tcp(&old_port);
+        int listener = local_listen_tcp(&port);
+        aim("redis://here.test:%u", old_port);
+        assert_int_equal(start(clock_now()), DIAL_WAIT);
+        int look_up = fcntl(dial.fd, F_DUPFD_CLOEXEC, 0);
+        dial_cancel(&dial);
+        let_end(look_up);
+        close(look_up);
+        aim(moves[i], port);
+        enum dial_state first = start(clock_now());
+        sem_post(&allowed);
+        assert_int_equal(drive(first), DIAL_CONNECTED);
+        assert_connected_to(listener);
+        close(old);
+        tear_down(NULL);
+        set_up(NULL);
+    }
+}
+
 /* It is over between two attempts; its descriptor is not polled then. */
 static void an_answer_between_attempts(void **state)
 {
@@ -232,6 +259,7 @@ int main(void)
         dial_test(a_look_up_that_takes_too_long),
         dial_test(given_up_while_looking_up),
         dial_test(a_look_up_outlives_attempts),
+        dial_test(a_look_up_of_another_target_is_given_up),
         dial_test(an_answer_between_attempts),
         dial_test(a_failure_between_attempts),
     };
