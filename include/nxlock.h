@@ -754,12 +754,13 @@ typedef struct nxl_lock_options {
     int64_t min_hold_ms;
     /* With renew: the lock is lost this long after it was granted or adopted,
      * even if nxl_lock_extend() or the adopted lease would allow more; or up to
-     * 3 s earlier, because no lease is extended beyond it. At least ttl_ms and
-     * min_hold_ms. Default 0: no limit. No extend requests a longer TTL, but
-     * the key of an adopted lock keeps the TTL it had; and with
-     * NXL_SCHEME_TIMESTAMP where WATCH is refused, each extend makes the lease
-     * at least max_ttl_ms long. If such a lock is not released, it stays taken
-     * for so long after the last extend, which may be longer than max_hold_ms.
+     * ttl_ms / 12 plus 0.5 s earlier, because no lease is extended beyond it.
+     * At least ttl_ms and min_hold_ms. Default 0: no limit. No extend requests
+     * a longer TTL, but the key of an adopted lock keeps the TTL it had; and
+     * with NXL_SCHEME_TIMESTAMP where WATCH is refused, each extend makes the
+     * lease at least max_ttl_ms long. If such a lock is not released, it stays
+     * taken for so long after the last extend, which may be longer than
+     * max_hold_ms.
      */
     int64_t max_hold_ms;
     /* Permits: above 1, the lock may be held by several at once, for example by
@@ -899,7 +900,8 @@ void nxl_lock_free(nxl_lock *lock);
  * The lease of a lock that was handed over is longer by up to a tenth of
  * ttl_ms, or 100 ms if that is more.
  *
- * Blocks until start + max(wait_ms, timeout_ms) at most; see the same page.
+ * Blocks until start + max(wait_ms, timeout_ms) at most, with wait_replicas or
+ * wait_aof for up to timeout_ms longer; see the same page.
  *
  * NXL_OK: held until nxl_lock_deadline(). NXL_BUSY: another holder has it, or
  * the key holds something else (nxl_lock_inspect() tells). NXL_UNKNOWN: not

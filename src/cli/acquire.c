@@ -122,7 +122,7 @@ static void report_refusal(struct wait *wait)
         return;
     wait->reported_refusal = true;
     event_report((struct event){.kind = EVENT_WAITING, .why = why},
-        "waiting for '%s', which nobody holds: %s", wait->session->args->shown,
+        "waiting for '%s', which is not held: %s", wait->session->args->shown,
         why);
 }
 
