@@ -9,8 +9,8 @@
  *         nxl_lock_new(&lock, client, "invoice:42", NULL) == NXL_OK &&
  *         nxl_lock_acquire(lock, 5000) == NXL_OK) {
  *         ... only one process at a time is here, for 30 s at most ...
- *         if (nxl_lock_release(lock) != NXL_OK)
- *             ... the lease expired before the work was done ...
+ *         if (nxl_lock_release(lock) == NXL_LOST)
+ *             ... the lock was lost before the work was done ...
  *     }
  *
  * A lock is a lease: it expires ttl_ms after the server applied the acquire.
@@ -21,11 +21,11 @@
  * static linking.
  *
  * Names ending in _ms are milliseconds, in _ns nanoseconds. String arguments
- * are copied. The library keeps no pointer of the caller except user,
- * warning_arg, tracer_arg and credentials_arg. Any thread may call any function
- * on a client, but only one thread at a time may use a lock, unless the
- * function says otherwise. A thread with a very low priority, which may
- * hardly run, should have its own client.
+ * are copied. The library keeps no pointer of the caller except the callbacks
+ * (warning, tracer, credentials), their arguments and user. Any thread may call
+ * any function on a client, but only one thread at a time may use a lock,
+ * unless the function says otherwise. A thread with a very low priority, which
+ * may hardly run, should have its own client.
  *
  * The library never prints, exits, aborts, raises a signal or changes a signal
  * handler. It starts threads for three things only: to look up a host name, to
@@ -69,11 +69,12 @@ enum nxl_result {
     /* This handle no longer holds the lock: the lease expired, or the key was
      * removed or overwritten. */
     NXL_LOST = 2,
-    /* No answer, so the request may or may not have been applied. After an
-     * acquire: not held; the library undoes the request as soon as it can,
-     * otherwise the lock is free after ttl_ms. After an extend: the old
-     * deadline remains valid. After a release: not held; the lock is free now
-     * or after ttl_ms. */
+    /* A command was sent and not answered, so it may or may not have been
+     * applied. (If it certainly was not: NXL_E_UNREACHABLE.) After an acquire:
+     * not held; the library undoes the request as soon as it can, otherwise the
+     * lock is free after ttl_ms, or after a wait in line up to one and a half
+     * times that. After an extend: the old deadline remains valid. After a
+     * release: not held; the lock is free now or after ttl_ms. */
     NXL_UNKNOWN = 3,
     /* Event-loop API: started; an event will follow. */
     NXL_PENDING = 4,
@@ -83,7 +84,8 @@ enum nxl_result {
     /* nxl_lock_inspect(): the lock is free. nxl_lock_break(): the key no longer
      * has the value that was seen; nothing was removed. nxl_once_begin() with
      * NXL_ONCE_LOOK: the work may be begun. nxl_once_forget(): the record has
-     * changed. */
+     * changed or is gone. nxl_lock_holder(), nxl_lock_holder_at(),
+     * nxl_once_record(): there is none. */
     NXL_FREE = 6,
     /* nxl_once_begin(): the work was done before. Do not do it again;
      * nxl_once_record() has the result. */
@@ -91,7 +93,8 @@ enum nxl_result {
     /* nxl_once_begin(): somebody began the work, and it is not known whether it
      * was done. Do not do it: find out, or tell a person. */
     NXL_DOUBT = 8,
-    /* nxl_once_begin(): there is a record of work with another fingerprint. */
+    /* nxl_once_begin(): the record is of work with another fingerprint (or one
+     * side has none). Nothing was begun: do not do the work. */
     NXL_MISMATCH = 9,
 
     /* Wrong argument or wrong order of calls; the message names it. */
@@ -102,10 +105,14 @@ enum nxl_result {
     /* The URL is unusable; the message names the part. Or it points to a
      * Sentinel as if that were a server; the message names the primaries that
      * it monitors. Or its Sentinels do not know the service, or are too few of
-     * all that there are. */
+     * all that there are. nxl_once_begin(): a failover or a crash could lose
+     * the record, because wait_replicas was left undecided behind a guard, or
+     * durable=1 is in the URL and the server writes no AOF. */
     NXL_E_URL = -4,
-    /* No connection, or none that is secure (TLS), or no response within the
-     * timeout; the server applied nothing. */
+    /* No connection in time, or none that is secure (TLS), or the server did
+     * not answer a request that changes nothing. No server has applied
+     * anything; if one may have, because a command was sent and not answered,
+     * it is NXL_UNKNOWN. */
     NXL_E_UNREACHABLE = -5,
     /* Wrong password, user or permissions: NOAUTH, WRONGPASS, NOPERM. Or the
      * server does not accept the client's certificate (TLS). (No password,
@@ -163,11 +170,14 @@ enum nxl_scheme {
     NXL_SCHEME_TIMESTAMP = 1
 };
 
-/* Whether a server that restarted may vote; see
- * nxl_client_options.guard_restarts. */
+/* Whether a server that restarted (nxl_client_options.guard_restarts) or was
+ * promoted (guard_failover) may vote, that is, whether its grant counts; a
+ * single server that has no vote grants no locks. */
 enum nxl_guard {
-    NXL_GUARD_AUTO = 0, /* as ON for two servers or more, as OFF for one */
-    NXL_GUARD_ON = 1,   /* not before the locks that it may have lost expired */
+    /* As ON for two servers or more, and where the URL names Sentinels; as OFF
+     * for any other single server. */
+    NXL_GUARD_AUTO = 0,
+    NXL_GUARD_ON = 1, /* not before the locks that it may have lost expired */
     NXL_GUARD_OFF = 2
 };
 
@@ -176,8 +186,8 @@ typedef void (*nxl_warning)(void *arg, const char *text);
 
 /* One step of the library, for a log; see nxl_client_options.tracer. */
 enum nxl_trace_kind {
-    /* An attempt to acquire; a wait makes several. text says how the one before
-     * it failed at a server, if it did. */
+    /* An attempt to acquire. A wait makes several, but in line only one or two.
+     * text says how the one before it failed at a server, if it did. */
     NXL_TRACE_ATTEMPT = 1,
     NXL_TRACE_END = 2,     /* an operation ended with result */
     NXL_TRACE_RENEWAL = 3, /* options.renew: a renewal ended with result */
@@ -190,7 +200,7 @@ enum nxl_trace_kind {
 typedef struct nxl_trace {
     int kind;       /* enum nxl_trace_kind */
     int operation;  /* END: enum nxl_operation, otherwise 0 */
-    int result;     /* END, RENEWAL: enum nxl_result */
+    int result;     /* END, RENEWAL: enum nxl_result. LOSS: enum nxl_loss */
     nxl_lock *lock; /* the lock concerned; FAILOVER: NULL */
     void *user;     /* options.user of that lock; FAILOVER: NULL */
     uint64_t at_ns; /* when, as nxl_now_ns() */
@@ -231,12 +241,12 @@ typedef struct nxl_client_options {
      * Default 2000; 10 ... 600000. */
     int64_t timeout_ms;
     /* The longest ttl_ms a lock of this client may request. Default 60000, and
-     * 30000 where guard_restarts is on (it is with several servers), because
-     * that lasts as long; at most 2147483647. HARM: raising it extends how
-     * long a crashed holder blocks the others. All clients of several servers
-     * must use the same value. So must all that lock with NXL_SCHEME_TIMESTAMP
-     * where WATCH is refused: there a request that arrives late could shorten
-     * the lease of another client. */
+     * 30000 where guard_restarts or guard_failover is on (they are with several
+     * servers and with Sentinels), because a quarantine lasts as long; at most
+     * 2147483647. HARM: raising it extends how long a crashed holder blocks the
+     * others. All clients of several servers must use the same value. So must
+     * all that lock with NXL_SCHEME_TIMESTAMP where WATCH is refused: there a
+     * request that arrives late could shorten the lease of another client. */
     int64_t max_ttl_ms;
     /* How much the clock rates of this machine and the server may differ, in
      * parts per million of the TTL. Default 10000 (1 %); 1 ... 500000. HARM:
@@ -328,12 +338,13 @@ typedef struct nxl_client_options {
      * delays of nxl_lock_options.retry_min_ms. HARM of 1: the order is up to
      * chance, so a waiter may starve, and the server's load grows with the
      * number of waiters. In line each waiter sends a request every tenth of its
-     * TTL (100 ms to 3 s), those far behind every 5 s, and the first
-     * one 10 to 20 a second; a first one that is stopped delays the others by a
-     * lease. While the key has no TTL (somebody set it by hand), the first one
-     * looks at it once a second and then joins the line again, at its end: so
-     * the order is not kept. Several servers have no line.
-     * nxl_client_describe() says which is in use, and why. */
+     * TTL (100 ms to 3 s), those far behind every 5 s, and the first one sends
+     * 10 to 20 requests a second; a first one that is stopped delays the others
+     * by a lease. While the key has no TTL (somebody set it by hand), the first
+     * one looks at it once a second and then joins the line again, at its end:
+     * so the order is not kept. Several servers have no line, and a key (prefix
+     * and name) of more than 512 bytes is polled for. nxl_client_describe()
+     * says which is in use, and why. */
     int64_t poll;
     /* Failover quarantine, for an address behind which another server may
      * become the primary (a managed service, a virtual address, a DNS name),
@@ -342,21 +353,22 @@ typedef struct nxl_client_options {
      * Sentinels. ON includes guard_restarts. A primary that was promoted may
      * lack the last locks, so it grants none until all of them have expired:
      * max_ttl_ms plus drift plus 1 s, in whole seconds plus one, after its
-     * promotion; 1 s after one by FAILOVER that a running client has seen,
-     * which loses nothing. With Sentinels it is 2 s instead of 1 s, from when a
-     * majority of them first named the server; and a grant, an extension, an
-     * adoption or a report of work counts only if a majority had named the
-     * server at most 2 s before the request was sent. Where no replica's
-     * connection shows when that was, the clients remember it in the key
-     * PREFIXnxl-p. Lock commands follow a sign of life that is at most a second
-     * old: INFO is sent with them twice a second, and after a silence they wait
-     * for its answer. A grant that takes longer to be answered does not count.
-     * A wait for a lock goes on while the address leads to a replica. HARM when
-     * off: after a failover that loses writes, and with Sentinels also in a
-     * partition, two clients can hold one lock. HARM in any case but with
-     * Sentinels: a primary that is cut off from its replicas, but not from some
-     * of the clients, goes on granting locks to them; min-replicas-to-write 1
-     * at the servers ends that. Needs INFO. */
+     * promotion. After a promotion by the command FAILOVER, which loses
+     * nothing, it is 1 s if a running client saw it, or longer if the clocks of
+     * the two servers differ. With Sentinels it is 2 s instead of 1 s, from
+     * when a majority of them first named the server; and a grant, an
+     * extension, an adoption or a report of work counts only if a majority had
+     * named the server at most 2 s before the request was sent. Where no
+     * replica's connection shows when that was, the clients remember it in the
+     * key PREFIXnxl-p. Lock commands follow a sign of life that is at most a
+     * second old: INFO is sent with them twice a second, and after a silence
+     * they wait for its answer. A grant that takes longer to be answered does
+     * not count. A wait for a lock goes on while the address leads to a
+     * replica. HARM when off: after a failover that loses writes, and with
+     * Sentinels also in a partition, two clients can hold one lock. HARM in any
+     * case but with Sentinels: a primary that is cut off from its replicas, but
+     * not from some of the clients, goes on granting locks to them;
+     * min-replicas-to-write 1 at the servers ends that. Needs INFO. */
     int64_t guard_failover;
     /* How many replicas must have a lock, an extension or a record
      * (nxl_once_begin(), nxl_once_tell()) before it counts, 1 ... 100: so that
@@ -366,7 +378,9 @@ typedef struct nxl_client_options {
      * and tries again as long as it may wait, then ends with NXL_E_REFUSED; an
      * extension and what is told end with NXL_UNKNOWN, and the lease keeps its
      * old deadline. With as many as there are replicas no lock is granted while
-     * one is away. Default 0: a failover may lose what was granted last. Needs
+     * one is away. A lock whose key somebody made permanent cannot be extended,
+     * and is lost at its deadline: extending it writes nothing that WAIT could
+     * confirm. Default 0: a failover may lose what was granted last. Needs
      * Redis 3.0 and WAIT; with several servers each asks for its own. */
     int64_t wait_replicas;
     /* How long WAIT waits for them, 1 ... 60000, at most timeout_ms, and at
@@ -565,7 +579,8 @@ typedef struct nxl_server_facts {
      * (guard_restarts, guard_failover); no_vote says why and since when. 0: it
      * votes, or has no vote for another reason. */
     int64_t quarantine_ms;
-    /* How many Sentinels the URL lists (0: it leads to the server itself); how
+    /* How many Sentinels can be asked: those that the URL lists, and behind a
+     * host name each of its addresses (0: the URL names no Sentinels); how
      * many of them name this server as the primary, as far as they answer; and
      * how many milliseconds ago a majority of all Sentinels of the service did
      * (-1: none has). */
@@ -630,12 +645,16 @@ typedef struct nxl_stats {
     uint64_t busy;        /* NXL_BUSY */
     uint64_t unknown;     /* NXL_UNKNOWN */
     uint64_t unreachable; /* NXL_E_UNREACHABLE: no connection or a timeout */
-    uint64_t refused;     /* NXL_E_DENIED, NXL_E_REFUSED, any other error */
+    uint64_t refused;     /* NXL_E_DENIED, NXL_E_REFUSED, any other error; and
+                           * NXL_LOST: the grant came too late */
     uint64_t cancelled;   /* NXL_CANCELLED */
-    uint64_t recorded;    /* NXL_DONE, NXL_DOUBT, NXL_MISMATCH */
+    uint64_t recorded;    /* NXL_DONE, NXL_DOUBT, NXL_MISMATCH: ended by what
+                           * the record of the work said */
 
-    uint64_t attempts;  /* to acquire; a wait makes several */
-    uint64_t waits;     /* acquires that took more than one attempt */
+    uint64_t attempts;  /* to acquire; a wait makes several, in line one or
+                         * two */
+    uint64_t waits;     /* acquires that waited in line or took more than one
+                         * attempt */
     nxl_histogram wait; /* how long acquires took, whatever their result */
     nxl_histogram hold; /* how long locks were held; added when a hold ends */
 
@@ -915,7 +934,8 @@ int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
 
 /* Extends the lease of a held lock to at least ttl_ms from now; 0 means the
  * lock's own ttl_ms. Never shortens it; a key that somebody made permanent
- * stays permanent. Sends one script (compare, PTTL, PEXPIRE).
+ * stays permanent (with wait_replicas the lock is lost then: see there). Sends
+ * one script (compare, PTTL, PEXPIRE).
  *
  * Blocks for timeout_ms at most, and not beyond the lock's deadline.
  * NXL_OK: the deadline moved. NXL_LOST: no longer held. NXL_UNKNOWN or an
@@ -1046,8 +1066,9 @@ uint64_t nxl_lock_fence_of(const nxl_lock *lock, size_t i);
 /* Returns what the last operation on this lock ran into, for a person, or if
  * nothing was wrong then, why a lock with renew was lost since; else "". As
  * nxl_client_errmsg(), but valid until the next call on this lock. Never empty
- * after a call on this lock that did not return NXL_OK, so it can be printed
- * alone. */
+ * after an operation on this lock that did not return NXL_OK, so it can be
+ * printed alone. (Functions without I/O, such as nxl_lock_holder(), write no
+ * message.) */
 const char *nxl_lock_errmsg(const nxl_lock *lock);
 
 /* The same for one server, numbered from 0 in the order of the URLs: its error,
@@ -1183,8 +1204,8 @@ enum nxl_once_state {
      * that are in doubt remain so; if this handle began the work, the record is
      * about the last doubtful attempt again. */
     NXL_ONCE_FAILED = 4,
-    /* The earlier attempts, which were in doubt, did not happen. The work goes
-     * on, so the record is BEGUN; the lock must still be held. */
+    /* Clears the doubt about the earlier attempts: they did not happen. The
+     * work goes on, so the record is BEGUN; the lock must still be held. */
     NXL_ONCE_CLEAR = 5
 };
 
@@ -1273,11 +1294,12 @@ int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
  * Sends one script; blocks for timeout_ms at most. It is never too late to say
  * it, and the same may be said again. NXL_OK: recorded; also after the lease is
  * over, as long as nobody else has begun. After DONE, FAILED and DOUBT about
- * the same attempt are NXL_OK and change nothing. NXL_LOST: not recorded,
- * because somebody else has begun (or NXL_ONCE_CLEAR: the lease is over); after
- * DONE the work may have been done twice, and the record counts that (late).
- * NXL_UNKNOWN or an error: it may not be recorded; say it again, or the work is
- * in doubt. nxl_lock_held() is false from this call on (not with
+ * the same attempt are NXL_OK and change nothing. NXL_LOST: the record did not
+ * take the verdict, because somebody else has begun (or NXL_ONCE_CLEAR: the
+ * lease is over). If the verdict was DONE, the work may have been done twice:
+ * then the record of the other attempt counts it in `late`, and nothing else
+ * changes. NXL_UNKNOWN or an error: it may not be recorded; say it again, or
+ * the work is in doubt. nxl_lock_held() is false from this call on (not with
  * NXL_ONCE_CLEAR). NXL_E_INVALID: there is no such work. */
 int nxl_once_tell(nxl_lock *lock, int verdict, int code, const void *result,
     size_t length) NXL_MUST_USE;
@@ -1312,7 +1334,8 @@ int nxl_once_forget(nxl_lock *lock) NXL_MUST_USE;
  * A client is used either through the blocking API or through the event-loop
  * API, never both. The first _start, pollfds, fd or process selects the
  * event-loop API, the first blocking operation the blocking one; from then on
- * calls of the other API return NXL_E_INVALID (0).
+ * calls of the other API return NXL_E_INVALID; nxl_client_pollfds() returns 0
+ * then, and nxl_client_fd() -1.
  *
  * A _start function neither blocks nor sends: the commands leave, many in one
  * write, with the next pollfds or process. NXL_PENDING: one event will follow,
