@@ -19,6 +19,9 @@
 
 #include "base/text.h"
 
+/* The present password and the one before it, of the two connections to a
+ * server and of each of its 33 Sentinels at most: 2 * (2 + 33); and one that a
+ * callback has just written. api/client.c checks it. */
 #define SECRETS_MAX 71
 #define REDACT_RUN 4
 

@@ -57,7 +57,9 @@ struct endpoint {
     struct tls *tls; /* set and freed by the user of url_parse(); NULL: none */
     unsigned server; /* its number in the client's list; set by the user */
     bool needs_tls;  /* the scheme says so */
-    uint64_t given;  /* rows of the table that the URL sets, by bits */
+    /* Rows of the table that parameters of the URL set, by bits. A db in its
+     * path is none. */
+    uint64_t given;
 };
 
 /* What a server needs of them, each for itself: several servers may share

@@ -22,10 +22,11 @@
  * script instead of PTTL. It is asked after ROUNDS_UNASKED rounds that were
  * lost to a holder. After ROUNDS_LOST rounds that several holders have won,
  * nobody joins them until the next round and the one after that, but no longer
- * than HOLD_BACK_MAX ms. So it is the fourth such round in general. In a model
- * of 8 readers and 1 or 2 writers no writer is ever granted the lock without
- * that; from the first round on the readers wait for 2.9 s (p99), from the
- * fourth for 0.2 s. */
+ * than HOLD_BACK_MAX ms. So rounds 1 and 2 do not ask, round 3 asks and is
+ * lost, and round 4 is the first that keeps others from joining. In a model of
+ * 8 readers and 1 or 2 writers no writer is ever granted the lock without that;
+ * from the first round on the readers wait for 2.9 s (p99), from the fourth for
+ * 0.2 s. */
 #define ROUNDS_UNASKED 2
 #define ROUNDS_LOST 1
 #define HOLD_BACK_LEAST 60
@@ -148,7 +149,7 @@ struct witness acquire_witness(const struct acquire *a)
     return (struct witness){token_may_be_at_quorum(a), false, a->busy_until};
 }
 
-/* A wait has ended without a grant. */
+/* The call ends without a grant. */
 static void end_wait(struct acquire *a, enum verdict verdict)
 {
     a->verdict = verdict;
@@ -204,8 +205,9 @@ static void finish_round(struct acquire *a)
     a->phase = PHASE_OVER;
     if (a->verdict != VERDICT_OPEN)
         return;
-    uint64_t limit = a->recorded ? 0 : latest_retry(a);
+    uint64_t limit = latest_retry(a);
     bool hopeless =
+        a->recorded ||
         a->permanent > a->terms.servers - quorum_of(a->terms.servers);
     if (!hopeless && limit > a->now)
         plan_retry(a, limit);
@@ -228,7 +230,8 @@ static void end_round(struct acquire *a)
 /* Was this round lost because another client holds the lock? Not if failed
  * servers alone made a quorum impossible. A round that was cut off by the end
  * of the call proves nothing new: then an earlier "busy" goes on to count,
- * unless the answers contradict it. Owed: that may be our own token. */
+ * unless the answers contradict it. A busy answer that our own earlier token
+ * may explain is not enough. */
 static void note_holder(struct acquire *a)
 {
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);

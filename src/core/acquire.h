@@ -74,10 +74,12 @@ struct acquire {
                          * this call may explain: see struct outcome */
     unsigned char permanent; /* servers with a fault that is not transient */
     uint16_t contended;      /* rounds lost to other clients, several servers */
-    /* Rounds lost to a holder, and those of them that were lost to several who
-     * share the lock, of those that asked for that. Both are counted up to what
-     * matters. One after the other, several holders could keep an exclusive
-     * lock away for ever, so then nobody may join them for a while. */
+    /* Rounds lost to a holder, with one server too; and those of them that were
+     * lost to several who share the lock, of those that asked for that. Unlike
+     * contended, which sets the delay, both are counted only up to what
+     * matters: ROUNDS_UNASKED and ROUNDS_LOST. One after the other, several
+     * holders could keep an exclusive lock away for ever, so then nobody may
+     * join them for a while. */
     unsigned char lost_to_holders, lost_to_several;
     unsigned char unanswered; /* servers without an answer at the end of the
                                * round */
@@ -136,9 +138,9 @@ void acquire_granted(
 /* It has ended with this verdict; the holder had left_ms. */
 void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,
     int64_t left_ms, uint64_t now);
-/* Another round begins, because the line cannot be used (fault) or does not
- * help now. doubt: a token of the line may still be granted; busy_until: until
- * when the answers there prove that the lock is busy. */
+/* It leaves the line, and another round begins: the line cannot be used (fault)
+ * or does not help now. doubt: a token of the line may still be granted;
+ * busy_until: until when the answers there prove that the lock is busy. */
 void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
     uint64_t busy_until, uint64_t now);
 

@@ -130,8 +130,8 @@ void life_begin(struct life *l, uint64_t wait_ns, uint64_t seed, uint64_t now)
 bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
 {
     uint64_t end = deadline_after(now, l->terms.timeout_ns);
-    /* The key must expire by the end of the maximum hold: nothing else removes
-     * it. */
+    /* The key must expire by the end of the maximum hold, rounded up to a
+     * millisecond: nothing else removes it. */
     uint64_t left_ms = deadline_left(l->lease.ends, now) / NS_PER_MS + 1;
     if (!lease_extendable(&l->lease, now)) {
         lease_lose(&l->lease, now);

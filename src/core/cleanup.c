@@ -133,6 +133,8 @@ void cleanup_start(struct cleanup *c, enum cleanup_cause cause, uint64_t ttl_ns,
         .state = cause == CLEANUP_RELEASE_SENT     ? CLEANUP_DELETING
                  : cause == CLEANUP_ACQUIRE_IN_USE ? CLEANUP_WATCHING
                                                    : CLEANUP_IDLE,
+        /* ACQUIRE_LOST: cleanup_connection_lost() follows, and makes it stray.
+         */
         .acquire = settled ? ACQUIRE_OVER : ACQUIRE_AHEAD,
         .in_use =
             cause == CLEANUP_ACQUIRE_IN_USE || cause == CLEANUP_ACQUIRE_LOST,
@@ -266,8 +268,8 @@ bool cleanup_can_cancel(const struct cleanup *c)
     case CLEANUP_DELETING:
     case CLEANUP_KILL_DELETING:
         return false;
-    case CLEANUP_IDLE: /* its acquire may be unanswered, so no one can have seen
-                         the token */
+    case CLEANUP_IDLE:
+        /* False while its acquire is unanswered: nobody can hold that token. */
         return c->until != NEVER;
     default:
         return true;

@@ -3,8 +3,9 @@
  * Removes one token from one server when it is no longer wanted: after an
  * acquire that was cancelled, or a release without an answer. (After a BEGIN it
  * sends UNDO_BEGIN, which also records that nothing happened, and not a
- * compare-and-delete.) It does no input or output: its driver reports what
- * happened; it says what to send now and when to call again.
+ * compare-and-delete.) It does no input or output: its driver (net/cancel.c,
+ * net/cleaner.c) reports what happened; it says what to send now and when to
+ * call again.
  *
  * Invariant: a cleanup is done only when its token cannot be at the server and
  * cannot appear there later. That is proved by a compare-and-delete which came
@@ -21,8 +22,10 @@
  *
  * With several servers a lock can be granted while one of them has not answered
  * the acquire. The token is then in use, by its holder or by a program that
- * adopted it, and must not be deleted. Such a cleanup only ends the connection
- * if that is lost, so that the acquire cannot be applied after the release.
+ * adopted it, and must not be deleted. Such a cleanup only sends CLIENT KILL,
+ * and only after this client's end of the connection was lost: the server then
+ * drops its end with what is still in it, so the acquire cannot be applied
+ * after the release.
  */
 #ifndef NXLOCK_CORE_CLEANUP_H
 #define NXLOCK_CORE_CLEANUP_H
@@ -60,8 +63,12 @@ struct cancelled {
 
 /* Why a cleanup is needed: how its token may have come to the server. */
 enum cleanup_cause {
-    CLEANUP_NONE,           /* none is needed */
-    CLEANUP_TOKEN,          /* the key may be set, and cannot be set later */
+    CLEANUP_NONE, /* none is needed */
+    /* The key may be set, and cannot be set later. (What deletes it may come
+     * later, over a connection that was lost: so the token is never used
+     * again.)
+     */
+    CLEANUP_TOKEN,
     CLEANUP_RELEASE_SENT,   /* likewise; a compare-and-delete was sent */
     CLEANUP_ACQUIRE_SENT,   /* its acquire is unanswered */
     CLEANUP_ACQUIRE_IN_USE, /* its acquire is unanswered, and the token may be
@@ -148,9 +155,10 @@ void cleanup_connection_lost(
 /* The token is no longer in use; but see not_after. */
 void cleanup_not_in_use(struct cleanup *c, uint64_t not_after, uint64_t now);
 
-/* A release request of the token was answered. It must be the first to delete
- * the key, because its answer tells whether the lock had been there; so the use
- * ends only now. After a fault it is repeated or cancelled. */
+/* A release request of the token was answered. The release must delete the key
+ * before this cleanup does, because its answer tells whether the lock was still
+ * there. So for the cleanup the use of the token ends only with that answer;
+ * after a fault the release is repeated or cancelled. */
 void cleanup_release_answered(struct cleanup *c, const struct outcome *outcome,
     uint64_t not_after, uint64_t now);
 

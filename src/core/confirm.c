@@ -62,12 +62,12 @@ unsigned confirm_answered(const struct confirm *c)
     return answered;
 }
 
-unsigned confirm_count(
-    const struct confirm *c, const char *host, uint16_t port, uint64_t since)
+unsigned confirm_count(const struct confirm *c, const char *host, uint16_t port,
+    uint64_t asked_from)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < c->count; i++)
-        count += names(c, i, host, port) && c->views[i].asked_at >= since;
+        count += names(c, i, host, port) && c->views[i].asked_at >= asked_from;
     return count;
 }
 

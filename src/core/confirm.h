@@ -23,8 +23,8 @@
 #define CONFIRM_ID 41
 #define CONFIRM_HOST 254
 
-/* A request counts if a majority has named its server so long before it was
- * sent, or later. */
+/* A request counts if a majority has named its server at most this long before
+ * the request was sent, or later. */
 #define CONFIRM_VALID_MS 2000
 
 /* What one Sentinel has said last. */
@@ -32,8 +32,10 @@ struct sentinel_view {
     char id[CONFIRM_ID]; /* its run_id; "": it has not answered yet */
     char host[CONFIRM_HOST];
     uint16_t port;
-    uint64_t asked_at; /* before the question was sent; 0: it names nobody */
-    uint64_t since;    /* it has named that address since then at least */
+    /* The time before the question was sent whose answer is this view; 0: there
+     * is none that names a server. */
+    uint64_t asked_at;
+    uint64_t since; /* it has named that address since then at least */
     unsigned
         others; /* Sentinels of the service that it knows, without itself */
 };
@@ -58,9 +60,10 @@ bool confirm_is_repeated(const struct confirm *c, unsigned view);
  * named it. False: there is none. */
 bool confirm_primary(const struct confirm *c, struct sentinel_view *named);
 
-/* How many name that address, of those that were asked at since or later. */
-unsigned confirm_count(
-    const struct confirm *c, const char *host, uint16_t port, uint64_t since);
+/* How many name that address, of those that were asked at asked_from or later.
+ */
+unsigned confirm_count(const struct confirm *c, const char *host, uint16_t port,
+    uint64_t asked_from);
 
 /* The same, of those that were asked at most 2 s before the one that was asked
  * last: the others no longer answer. */

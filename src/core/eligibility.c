@@ -115,9 +115,10 @@ static bool was_promoted(
 
 /* For how long a majority of the Sentinels has named it, at least. One that has
  * started since has lost what it had not written. */
-static uint64_t named_age_s(const struct server_info *info, bool second)
+static uint64_t named_age_s(
+    const struct server_info *info, bool has_second_history)
 {
-    return second && info->named_s > 0
+    return has_second_history && info->named_s > 0
                ? earlier((uint64_t)info->named_s, certain_age_s(info))
                : 0;
 }
@@ -159,12 +160,13 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
     uint64_t needed = eligibility_needed_s(terms);
     /* A promotion loses writes though the servers write to disk. Leases of the
      * former primary are as old as the promotion. */
-    bool second = terms->failover && server_has_second_history(info);
-    bool lossless = terms->durable && !second;
-    uint64_t age = second && !is_named(terms) && info->primary_s > 0
+    bool second_history = terms->failover && server_has_second_history(info);
+    bool lossless = terms->durable && !second_history;
+    uint64_t age = second_history && !is_named(terms) && info->primary_s > 0
                        ? (uint64_t)info->primary_s
                        : 0;
-    uint64_t named = later(age, named_age_s(info, second));
+    /* By its replicas, or by the Sentinels if they know it longer. */
+    uint64_t proven_age = later(age, named_age_s(info, second_history));
     bool promoted = terms->failover && was_promoted(info, terms);
     enum quarantine_cause cause = promoted ? CAUSE_PROMOTED : CAUSE_CHANGED;
     if (news == LINEAGE_COORDINATED && !terms->failover)
@@ -180,16 +182,16 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
         quarantine_rest(e, needed, age, cause, now);
         return;
     case LINEAGE_REPLACED:
-        quarantine_rest(e, lossless ? 0 : needed, named, cause, now);
+        quarantine_rest(e, lossless ? 0 : needed, proven_age, cause, now);
         return;
     case LINEAGE_UNSEEN:
-        if (second)
+        if (second_history)
             quarantine_rest(e, needed, age, cause, now);
         break;
     case LINEAGE_FIRST_OLD:
-        if (second && guarded(GUARD_AGE))
-            quarantine_rest(
-                e, needed, named, promoted ? CAUSE_OLD_PROMOTION : cause, now);
+        if (second_history && guarded(GUARD_AGE))
+            quarantine_rest(e, needed, proven_age,
+                promoted ? CAUSE_OLD_PROMOTION : cause, now);
         break;
     case LINEAGE_FIRST:
         if (hides_promotions(info, terms))
@@ -273,8 +275,8 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     e->sentinels = terms->sentinels;
 }
 
-/* Has a majority named it all the while? If another one had been named in
- * between, that would have taken longer. */
+/* Has a majority named it all the while? To name another server and then this
+ * one again takes the Sentinels longer than CONFIRM_VALID_MS. */
 static bool named_on(
     const struct eligibility *e, const struct sentinel_view *named)
 {
@@ -322,7 +324,8 @@ int64_t eligibility_named_s(const struct eligibility *e, uint64_t now)
 int64_t eligibility_handed_over_s(const struct eligibility *e,
     const struct eligibility_terms *terms, uint64_t now)
 {
-    if (e->cause != CAUSE_COORDINATED || e->since != now)
+    bool began_now = e->since == now; /* the quarantine, in this judgement */
+    if (e->cause != CAUSE_COORDINATED || !began_now)
         return -1;
     uint64_t left_s =
         (deadline_left(e->votes_at, now) + NS_PER_S - 1) / NS_PER_S;

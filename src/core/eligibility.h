@@ -120,8 +120,8 @@ struct sentinel_view;
 void eligibility_named(
     struct eligibility *e, const struct sentinel_view *named, bool moves);
 
-/* Did a majority name this server until at most 2 s before it named the other
- * one? */
+/* This server was followed so far, and a majority has now named another one,
+ * *named: did it name this one until at most 2 s before that? */
 bool eligibility_follows(
     const struct eligibility *e, const struct sentinel_view *named);
 

@@ -39,7 +39,8 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
 {
     *f = (struct fence){.terms = *terms};
     for (unsigned i = 0; i < terms->servers; i++)
-        f->number = later(f->number, terms->ballots[i].number);
+        if (terms->ballots[i].number > f->number)
+            f->number = terms->ballots[i].number;
     /* Ask all others: one that has not answered the acquire may have granted it
      * since. */
     for (unsigned i = 0; i < terms->servers; i++) {

@@ -8,8 +8,10 @@
  * ttl * ppm + 2 ms; the 2 ms cover rounding to milliseconds. This is the
  * allowance of the Redlock description and its implementations.
  *
- * Invariant: whether the deadline has passed is decided in lease_state(), and
- * until when a key may be removed in lease_ours_until(); nowhere else.
+ * Invariant: whether the deadline of a lease has passed is decided in
+ * lease_state() and lease_held(), and until when a key may be removed in
+ * lease_ours_until(); nowhere else. (A grant that comes too late to begin a
+ * lease is found by the machine that asked for it.)
  */
 #ifndef NXLOCK_CORE_LEASE_H
 #define NXLOCK_CORE_LEASE_H

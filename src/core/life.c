@@ -49,6 +49,9 @@ static unsigned all_servers(const struct life *l)
     return (1U << l->terms.servers) - 1;
 }
 
+/* None is lost for want of room: between two times that the driver takes all of
+ * them there are three at most, the end of a call, the end of a renewal, and a
+ * loss. */
 static void put_event(struct life *l, enum life_event event)
 {
     if (l->event_count < LIFE_EVENTS)
@@ -88,14 +91,15 @@ void life_end_call(struct life *l, enum life_result result, enum fault fault)
 static bool claim_if_won(struct life *l, enum verdict verdict, uint64_t now)
 {
     if (!call_kinds[l->call].adopts || verdict != VERDICT_YES ||
-        l->vote.round.deadline <= now || l->not_claimed || l->adopted)
+        life_adoption_failed(l, now) || l->adopted)
         return false;
-    if (l->claimed)
-        l->to_adopt = all_servers(l);
-    else
+    if (!l->claimed) { /* first: is it possible at every server? */
+        l->claimed = true;
         l->to_claim = all_servers(l);
-    l->adopted = l->claimed;
-    l->claimed = true;
+    } else { /* then: cancel the cleanups */
+        l->adopted = true;
+        l->to_adopt = all_servers(l);
+    }
     return true;
 }
 
@@ -129,6 +133,9 @@ static bool step_call(struct life *l, const struct effect *over, uint64_t now)
             vote_cancel(&l->vote);
         return true;
     case VOTE_UNDO:
+        /* In this order: life_end_removing_key() copies l->reached before
+         * life_withdrawn() of an abandoned RAISE can take a server out of it.
+         */
         l->to_abandon |= all_servers(l);
         life_end_removing_key(l, now);
         vote_again(&l->vote, now);
@@ -245,7 +252,7 @@ static void set_call_verb(const struct life *l, struct verb *verb)
         verb->want_left = verb_traits[verb->kind].tells_left && a->want_left;
         if (a->asks_kind) {
             verb->asks_kind = verb->want_left;
-            verb->hold_back_ms = a->hold_back_ms;
+            verb->hold_back_ms = verb->asks_kind ? a->hold_back_ms : 0;
         }
         verb->may_wait = a->terms.wait_until > a->round_started;
         verb->connect_by = a->connect_by;

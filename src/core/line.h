@@ -68,6 +68,14 @@ enum line_verdict {
     LINE_UNUSABLE
 };
 
+/* Four flags say where a token may be:
+ * - in_line: the present one may be in line, or hold the lock;
+ * - left_line_early: one that was in line is not there any more; it may have
+ *   been granted the lock meanwhile;
+ * - late_grant_possible: the server may grant, or has granted, one that was
+ *   given up, whose undo may not have been carried out yet;
+ * - late_grant_was_possible: the same before the last one was given up, for the
+ *   case that its undo finds it unsent. */
 struct line {
     struct line_terms terms;
     uint64_t deadline;   /* YES: of the lease */
@@ -99,7 +107,8 @@ struct line {
     bool moved;           /* an answer came over another connection */
     bool hint_pending;    /* a hint has come while a request is under way */
     bool message_came;    /* while JOIN is unanswered */
-    unsigned ahead;       /* members of the line; 0: none who can be told */
+    unsigned ahead;       /* members of the line before it that a message can
+                           * reach: see struct outcome */
     bool expired;         /* the last grant came too late */
     bool stay_at_once;    /* STAY at once when this request is answered */
     bool token_due, send_due, undo_due, abandon_due; /* effects to be taken */

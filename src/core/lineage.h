@@ -57,7 +57,7 @@ struct server_info {
 };
 
 enum lineage_news {
-    LINEAGE_REPLICA,    /* it is none that grants locks */
+    LINEAGE_REPLICA,    /* a replica: it grants no locks */
     LINEAGE_SAME,       /* the process that was known, still with its data */
     LINEAGE_FIRST,      /* none was known; this one was not promoted */
     LINEAGE_FIRST_OLD,  /* none was known; it was promoted, or has started from

@@ -9,6 +9,17 @@
  *   - calls .._tick when now >= .wake.
  *
  * Each call may produce new effects. One lock on one server is a quorum of one.
+ * A machine's terms are the parameters that it is started with; they stay the
+ * same while it runs.
+ *
+ * What passes between the layers, on the way down and back up:
+ *   effect   a machine orders something at one server
+ *   action   the lock's machine orders the same of its driver (core/state.h)
+ *   verb     the driver's request to that server (model/verb.h)
+ *   outcome  what that server's answer means (model/verb.h)
+ *   verdict  what a machine concludes from the outcomes of all servers
+ *   result   what the lock's machine concludes from the verdict (life.result)
+ *   event    the lock's machine reports the result, or a renewal or loss
  */
 #ifndef NXLOCK_CORE_MACHINE_H
 #define NXLOCK_CORE_MACHINE_H
@@ -30,22 +41,26 @@ enum effect_kind {
 };
 
 enum verdict {
-    VERDICT_OPEN, /* not decided yet, or effects are left to take */
+    /* Not decided yet. .._verdict() says so too while effects are left to take,
+     * though the machine has decided. */
+    VERDICT_OPEN,
     VERDICT_YES,
     /* acquire: busy. extend, release, adopt: not ours. inspect: free */
     VERDICT_NO,
     VERDICT_RECORDED, /* begin: the record says that there is nothing to do */
     VERDICT_EXPIRED,  /* acquire: granted, but the lease had expired; undone */
     VERDICT_UNKNOWN,  /* it may or may not have been applied */
-    VERDICT_FAULT,    /* nothing was applied; see .fault */
+    VERDICT_FAULT,    /* no quorum has applied it, for certain; see .fault */
     VERDICT_CANCELLED
 };
 
-/* What .._next() says. */
+/* What .._next() says: an effect, if it returned true; else how things stand.
+ */
 struct effect {
+    /* It returned true: */
     enum effect_kind kind;
     unsigned server;
-    /* If it returned false, so there is no effect: */
+    /* It returned false, because no effect is left: */
     enum verdict verdict;
     enum fault fault; /* the worst; of some verdicts, see the machine */
     uint64_t wake;    /* VERDICT_OPEN: when .._tick has to be called */

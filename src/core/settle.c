@@ -84,7 +84,9 @@ void life_all_granted(
 
 /* ------------------------------------------------------- how a call is over */
 
-/* Too many servers are down to say that the lock is busy. */
+/* Too many servers are down to say that the lock is busy. Unlike note_holder()
+ * of acquire.c, which counts the answers of one round, this also excludes a
+ * server whose connection broke while its answer was outstanding. */
 static bool too_many_down(const struct life *l)
 {
     unsigned able = 0;
@@ -122,6 +124,11 @@ static enum life_result result_no(struct life *l)
     l->fault = FAULT_UNREACHABLE;
     return witness_verdict(&w, 0) == VERDICT_UNKNOWN ? LIFE_UNKNOWN
                                                      : LIFE_FAULT;
+}
+
+bool life_adoption_failed(const struct life *l, uint64_t now)
+{
+    return l->vote.round.deadline <= now || l->not_claimed;
 }
 
 static enum life_result result_of(struct life *l, const struct effect *over)
@@ -195,7 +202,7 @@ enum life_result life_settle(
     } else if (l->call == CALL_TELL && result == LIFE_LOST) {
         lease_lose(&l->lease, now); /* CLEAR: else it has ended already */
     } else if (l->call == CALL_ADOPT && result == LIFE_OK) {
-        if (l->vote.round.deadline <= now || l->not_claimed)
+        if (life_adoption_failed(l, now))
             result = LIFE_LOST;
         else
             grant_lease(l, l->vote.round.deadline, 0, now);

@@ -10,6 +10,10 @@
 enum life_result life_settle(
     struct life *l, const struct effect *over, uint64_t now);
 
+/* ADOPT, of which a quorum has the token: can it not become a lease, because
+ * the token's deadline has passed or a server is deleting it? */
+bool life_adoption_failed(const struct life *l, uint64_t now);
+
 /* Checks a finished call against a fresh reading of the clock. True: its grant
  * expired before the result was returned to the caller; then
  * life_drop_expired() makes the result LIFE_LOST. life_grant_expired() needs no

@@ -7,7 +7,11 @@
 #include "core/renewal.h"
 #include "core/vote.h"
 
-/* The state of the connection to a server. */
+/* What the core knows of a server besides its answers: the state of its
+ * connection. Other layers have more of it: a URL is an endpoint
+ * (config/url.h), what a connection needs of that is a target, one connection
+ * to a target is a server (net/state.h), and a node (client/nodes.h) is a
+ * server together with its vote. */
 struct peer {
     enum { PEER_DOWN, PEER_CONNECTING, PEER_UP } link;
     uint64_t since; /* CONNECTING */
@@ -86,13 +90,18 @@ struct call_kind {
     bool relies : 1; /* success promises a lease, which must not have expired
                       * when the result is returned */
     /* A request that is withdrawn before it was sent counts as one that has
-     * changed nothing. */
+     * changed nothing, so the result can be FAULT instead of UNKNOWN. RELEASE
+     * has the same by ACTION_UNDO; the others have no need of it, because they
+     * change nothing or only extend a lease. */
     bool unsent_is_certain : 1;
 };
 extern const struct call_kind call_kinds[CALL_KINDS];
 
 enum life_track { TRACK_CALL, TRACK_RENEWAL, TRACKS };
 
+/* An action of TOKEN, SEND, UNDO or ABANDON is an effect of the call's or the
+ * renewal's machine (core/machine.h) with its track added, and the verb to
+ * send. The others are decided outside these machines. */
 enum action_kind {
     /* ACQUIRE, BEGIN: make a fresh random token; if that fails, call
      * life_no_token(). ADOPT: make the adopted token the lock's own. */
@@ -143,6 +152,7 @@ enum life_event {
 };
 #define LIFE_EVENTS 4
 
+/* The state machine of one lock: its call, its renewal and its lease. */
 struct life {
     struct life_terms terms;
     struct lease lease;
@@ -165,7 +175,8 @@ struct life {
     bool cancelled : 1;
     bool handed_over : 1; /* the lease began with a hand-over */
     bool line_due : 1;    /* ACTION_LINE is to be taken */
-    bool token_due : 1;   /* ADOPT: ACTION_TOKEN comes first */
+    bool token_due : 1;   /* ADOPT: ACTION_TOKEN comes first: the adopted token
+                           * becomes the lock's own */
     bool claimed : 1;     /* ADOPT: ACTION_CLAIM has been asked for */
     bool adopted : 1;     /* ADOPT: ACTION_ADOPT has been asked for */
     bool no_token : 1;    /* life_no_token() was called */

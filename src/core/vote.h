@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vote of all servers on one call, from the first request to the verdict:
+ * All that one call asks of the servers, from the first request to the verdict:
  * an acquire together with its wait in line and its fencing token, or a round
  * of any other verb. It puts the machines of acquire.h, line.h, fence.h and
- * round.h behind one interface; their headers say what each guarantees. Those
- * of acquire.h, fence.h and round.h count the majority.
+ * round.h behind one interface; their headers say what each guarantees. It does
+ * not count answers itself: acquire.c, fence.c and round.c do, by tally_of() of
+ * core/machine.h.
  *
- * Some grants need a second verb before they count, BEGIN or RAISE: each is a
- * condition, a row of the table in vote.c. Once the lock is granted, by the
- * servers or in line, its conditions are met one after the other, with the same
- * token.
+ * Some grants need a second verb before they count, BEGIN, RAISE or EXTEND:
+ * each is a condition, a row of the table in vote.c. It is met after the lock
+ * was granted, by the servers or in line, with the same token. Now a call wants
+ * one condition at most (conditions_of() in calls.c); of several they would be
+ * met one after the other.
  *
  * Invariant: an acquire ends with VERDICT_YES only when all its conditions are
  * met; else the grant is undone first.
@@ -41,8 +43,9 @@ struct vote {
     bool by_line;         /* JOIN or STAY has granted the token */
     bool lined_up;        /* it waits in line, or has */
     bool handed_over;     /* granted after a wait in line */
-    /* The lock is granted, and a condition asks by a verb that cannot grant it.
-     * Such requests say nothing about where the token is. */
+    /* CONDITION_FENCE: the lock is granted, and RAISE is sent. Its answers say
+     * nothing about where the token is. (The EXTEND of CONDITION_COPIES is one
+     * more round of the acquire, and its answers do.) */
     bool past_grant;
     struct line *line; /* VOTE_LINE; else NULL */
     union {

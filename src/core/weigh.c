@@ -2,8 +2,9 @@
 /*
  * Weighs answers and messages by the eligibility of the server.
  *
- * Invariant: all functions ask outcome_counts() or eligibility_votes(),
- * and only where the vote of the server matters at all.
+ * Invariant: only outcome_counts() and weigh_may_ask() ask whether the server
+ * has a vote, and they are called only where its vote matters. The other
+ * functions add what does not depend on the vote: copies, and the Sentinels.
  */
 #include "core/weigh.h"
 
@@ -146,7 +147,7 @@ bool weigh_may_ask(
     return false;
 }
 
-/* The other conditions; of an answer in time by a server that counts. */
+/* Does the server count for this answer, and did it answer in time? */
 static bool weigh(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t alive_at, uint64_t now,
     struct outcome *instead)
@@ -190,8 +191,9 @@ bool weigh_moved_extension(const struct eligibility *e, enum verb_kind verb,
     if (!verb_traits[verb].extends_lease || outcome->kind != OUTCOME_MINE ||
         !e->failover)
         return true;
-    /* It may have been sent a grant that counts by then, and have answered that
-     * in time by then. */
+    /* The latest time at which the former primary can grant a lock: a request
+     * counts if it was sent up to CONFIRM_VALID_MS after a majority named that
+     * server, and its answer if it comes LINEAGE_SLACK_MS later at most. */
     uint64_t last =
         deadline_after_ms(e->moved_at, CONFIRM_VALID_MS + LINEAGE_SLACK_MS);
     if (deadline >= last || !guarded(GUARD_MOVED))

@@ -3,8 +3,8 @@
  * Decides whether what a server says counts for a lock. Whatever is to reach
  * the state machine of a lock passes here first: each answer, and each message
  * that the lock was handed over. Column .mine of verb_traits has what differs
- * between verbs. Another condition of an answer, such as a guard against a
- * promoted primary, belongs here too, so that it holds for all of them.
+ * between verbs. A further condition of an answer belongs here too, so that it
+ * holds for all of them.
  *
  * With the guard against failovers a grant also has to be answered soon: a
  * former primary that was stopped, and is woken, may grant a lock whose key has
@@ -43,16 +43,18 @@ static inline bool weigh_may_send(const struct eligibility *e,
 
 /* Does this outcome of verb count? e->confirmed_at is up to date. alive_at: the
  * time of the last sign of life that had come before it (core/lineage.h).
- * False: *instead is the fault to count instead of it; without a text, unless
- * the answer was late. */
+ * False: *instead is the fault to count instead of it. It has a text if the
+ * answer was late or is not confirmed by the Sentinels; for a server without a
+ * vote the caller adds one. */
 bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t alive_at, uint64_t now,
     struct outcome *instead);
 
-/* Does an extension count, of a lease that has lasted until deadline? Not if
- * the former primary, which may grant locks for some seconds after the
- * Sentinels have named this one, could grant this one then, because it does not
- * know of the extension. False: as weigh_outcome(). */
+/* Does an extension count, of a lease that has lasted until deadline? The
+ * former primary does not know of the extension, and may grant locks for some
+ * seconds after the Sentinels have named this server. So the extension does not
+ * count if the lease would have ended within these seconds: the former primary
+ * could grant the lock to another client then. False: as weigh_outcome(). */
 bool weigh_moved_extension(const struct eligibility *e, enum verb_kind verb,
     const struct outcome *outcome, uint64_t deadline, struct outcome *instead);
 static inline bool weigh_extension(const struct eligibility *e,

@@ -22,8 +22,10 @@ struct witness {
     bool unanswered; /* a request may have been granted; nothing is known of it
                       */
     bool waits; /* its token is in line, or was, and may have been granted */
-    uint64_t busy_until; /* see busy_until(); 0: no server said "busy", or one
-                          * has failed after it */
+    /* See busy_until(); 0: no server said "busy", or one has failed after it.
+     * It outweighs waits: the answer came after the token had joined, and said
+     * that another client had the lock. It does not outweigh unanswered. */
+    uint64_t busy_until;
 };
 
 /* VERDICT_NO: busy. VERDICT_UNKNOWN: it may have been granted. VERDICT_FAULT:

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The checks that keep two holders apart, by name. In the library they are
- * always on and cost nothing; in the tests' own build (NXLOCK_GUARDS) each
- * can be turned off, to show the harm that it prevents.
+ * always on and cost nothing: guarded(GUARD_...) is true there, whatever a
+ * program sets. Only in the tests' own build (NXLOCK_GUARDS) each can be turned
+ * off, to show the harm that it prevents.
+ *
+ * The options guard_restarts and guard_failover are something else: what a
+ * program asks for, which the core sees as members of struct eligibility.
  */
 #ifndef NXLOCK_MODEL_GUARD_H
 #define NXLOCK_MODEL_GUARD_H
@@ -51,11 +55,11 @@ enum guard {
     GUARD_ADOPT,         /* a restarted server does not count for an adoption */
     GUARD_JOIN_ONCE,     /* a token joins the line of a lock once */
     GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
-    GUARD_ANSWERED,   /* a lease handed over counts from an answered request */
-    GUARD_UNSEEN,     /* a begin is taken back if its caller never knew of it */
-    GUARD_SEEN,       /* a begin whose caller knows of it is not taken back */
-    GUARD_WITNESS,    /* "busy" needs a witness that counts until now */
-    GUARD_HELD,       /* a lock that a wait in line has brought is given back */
+    GUARD_ANSWERED, /* a lease handed over counts from an answered request */
+    GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */
+    GUARD_SEEN,     /* a begin whose caller knows of it is not taken back */
+    GUARD_WITNESS,  /* "busy" needs a witness that counts until now */
+    GUARD_HELD,     /* a lock that a wait in line has brought is given back */
     GUARDS
 };
 

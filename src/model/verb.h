@@ -7,7 +7,8 @@
  * On its way down, a call of the API (an NXL_OP_...) becomes rounds of one verb
  * (core); an operation carries a round's verb to all servers (client), a
  * request to one of them (net), and an exchange makes commands of it, step by
- * step (wire).
+ * step (wire). So an operation is less than what enum nxl_operation counts: a
+ * call may take several.
  */
 #ifndef NXLOCK_MODEL_VERB_H
 #define NXLOCK_MODEL_VERB_H
@@ -200,7 +201,9 @@ struct outcome {
     /* The number of the server's connection over which it was answered; 0: it
      * was not. */
     unsigned connection;
-    /* BUSY in line: members of the line ahead; 0: none who can be told */
+    /* BUSY in line: members of the line before this one that a message can
+     * reach. 0: there is none, so this one has to look after the lock; members
+     * that are dead, or have no channel, may be before it. */
     unsigned ahead;
     struct copies copies; /* GRANTED, MINE of what needs_copies */
     int64_t left_ms;

@@ -26,8 +26,8 @@ enum verb_kind {
     /* As ACQUIRE with a lease of ttl_ms, but if the key is taken the token
      * joins its line, where a release may hand the lock over to it. */
     VERB_JOIN,
-    /* The token, which is in line, still waits. Grants the lock if it is this
-     * token's turn. */
+    /* The token, which is in line, still waits. Grants the lock if it is free
+     * and this token is the first in line that can have it. */
     VERB_STAY,
     VERB_SUBSCRIBE, /* listen to the channel .key */
     /* Work that must be done once: .once, with the lock's key. As ACQUIRE,
@@ -83,7 +83,9 @@ enum verb_cached {
 /* Eight bytes, because each request looks at it. */
 struct verb_traits {
     enum verb_residue residue : 8;
-    enum verb_kind undo : 8; /* the verb that removes the residue */
+    /* The verb that removes the residue. Rows without a residue have none (the
+     * value 0 means nothing there). */
+    enum verb_kind undo : 8;
     enum verb_mine mine : 8;
     enum verb_use use : 8;
     enum verb_cached cached : 8;
