@@ -194,6 +194,10 @@ static const struct permit_row {
     {"where there is a line it stays as it is",
         "take a+1/0 yes; join w no; hold_back x several; release a+1/0 yes;"
         "told w; release w yes; take b+1/0 yes"},
+    {"a line that came in between keeps its mark",
+        "take a+1/0 yes; hold_back x several; join w no; sleep 100;"
+        "hold_back y several; sleep 750; take b+1/0 no; release a+1/0 yes;"
+        "told w; release w yes; take b+1/0 yes"},
     {"a line that comes later is served",
         "take a+1/0 yes; hold_back x several; join w no; join b+1/0 no;"
         "release a+1/0 yes; told w; release w yes; told b+1/0; hold 1;"

@@ -155,6 +155,7 @@ static const struct mutant of_holding_back[] = {
         "a mark of a later"},
     {{"hold_back", "if several_hold and ms > 0 then", "if ms > 0 then"},
         "an exclusive holder, or none"},
+    {{"hold_back", "math.max(ms, lasts)", "ms"}, "a line that came in"},
 };
 
 static const struct permit_row *row_of(const char *name)

@@ -5,7 +5,8 @@
 -- ARGV[1] > 0, if several hold the lock, nobody joins them for so many ms: the
 -- mark becomes '+' and when that ends, in Unix time by the server's clock, see
 -- held_back() in lock.lua. Else others, one after the other, could keep the
--- lock away from this client for ever. Where there is a line it stays as it is.
+-- lock away from this client for ever. The mark of a line stays as it is. One
+-- that a line has found here, and relies on, lasts as long as before.
 -- Who may not do that is told all the same what is known.
 -- include lock.lua
 local key, mark, ms = KEYS[1], KEYS[2], tonumber(ARGV[1])
@@ -18,8 +19,9 @@ if several_hold and ms > 0 then
     local ends = time.err and 0 or
         time[1] * 1000 + math.floor(time[2] / 1000) + ms
     if others and others < ends then
+        local lasts = tonumber(redis.pcall('PTTL', mark)) or 0
         redis.pcall('SET', mark, '+' .. string.format('%.0f', ends), 'PX',
-            ARGV[1])
+            math.max(ms, lasts))
     end
 end
 return {left, several_hold and 1 or 0}
