@@ -376,8 +376,13 @@ void acquire_outcome(struct acquire *a, unsigned server,
         else
             record_acquire_fault(a, server, outcome->fault, outcome->unsure);
         break;
-    default: /* not an answer to this verb: it may have been applied */
-        record_acquire_fault(a, server, FAULT_NOT_REDIS, true);
+    default:
+        if (outcome->kind == OUTCOME_NOT_MINE && a->token_is_held) {
+            b->part = PART_NO; /* what the line has granted is over */
+            a->expired = true;
+        } else { /* not an answer to this verb: it may have been applied */
+            record_acquire_fault(a, server, FAULT_NOT_REDIS, true);
+        }
         break;
     }
     decide_acquire(a);

@@ -254,16 +254,14 @@ bool vote_next(struct vote *v, struct effect *effect)
     return acquire_effect(v, effect);
 }
 
-/* The answer to EXTEND, as that of an acquire: the token has the lock, or has
- * lost it meanwhile. */
+/* The answer to EXTEND, as that of an acquire: the token has the lock; or it
+ * has lost it meanwhile, which does not say that another one has it. */
 static const struct outcome *confirmed(
     const struct outcome *extended, struct outcome *other)
 {
     *other = *extended;
     if (extended->kind == OUTCOME_MINE)
         other->kind = OUTCOME_GRANTED;
-    else if (extended->kind == OUTCOME_NOT_MINE)
-        other->kind = OUTCOME_BUSY;
     other->left_ms = LEFT_UNKNOWN;
     return other;
 }

@@ -148,10 +148,28 @@ static void what_is_extended_first(void **state)
     assert_true(life_lasts_until(&l) == l.lease.promised);
 }
 
+/* It is extended too late, when its token is gone. That does not say that
+ * another client holds the lock. */
+static void what_is_extended_too_late(void **state)
+{
+    (void)state;
+    const struct scene scene = {.name = "wait_replicas"};
+    begin(&scene);
+    l.terms.needs_copies = true;
+    step("lineup");
+    step("w");
+    step("told");
+    step("@1990");
+    trace[0] = '\0';
+    step("x");
+    assert_string_equal(trace, "=lost");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_extended_first),
+        cmocka_unit_test(what_is_extended_too_late),
         cmocka_unit_test(offered_once_a_round),
         cmocka_unit_test(without_the_line),
         cmocka_unit_test(a_doubt_outlives_the_line),
