@@ -47,7 +47,7 @@ BEYOND = [
 
 SWITCH = re.compile(r"^\s+(?:SIM_)?GUARD_(\w+),\s*/\*\s*(.*?)\s*\*/", re.M)
 PLAYED = re.compile(
-    r"^(\d+) servers?, (?:work (\w+), )?faults (\S+), without (\S+): "
+    r"^(\d+) servers?, (?:work ([\w-]+), )?faults (\S+), without (\S+): "
     r"seed (\d+) breaks ([IO]\d+) "
     r"\((\d+) ms\)", re.M)
 # The same in a page: the cells of a row, and each seed in the last of them.
@@ -78,6 +78,7 @@ INVARIANTS = {
     "I17": "a waiter asks more often than is documented",
     "I18": "programs outside the line get no turn, or one that is too long",
     "I19": "a client is told what too few replicas have",
+    "I21": "a client that wants a lock alone is never granted it beside others",
     "O1": "work is done twice, or begun again while nobody knows of it",
     "O2": "work that was begun is found as if it had not been",
     "O3": "work is repeated, and the program is not told so",

@@ -100,13 +100,17 @@ static void send_verb(
         .ttl_ms = verb.ttl_ms,
         .not_after = verb.not_after,
         .want_left = verb.want_left,
+        .asks_kind = verb.asks_kind,
         .may_wait = verb.may_wait,
         .earlier_token_possible = verb.earlier_token_possible,
         .number = verb.fence,
         .plain = k->old,
-        .gap_ms = verb.gap_ms,
         .followed = verb.has_followers,
     };
+    if (verb.asks_kind)
+        r->message.hold_back_ms = verb.hold_back_ms;
+    else
+        r->message.gap_ms = verb.gap_ms;
     r->message.held = verb.may_hold_token;
     if (verb.kind == VERB_JOIN || verb.kind == VERB_STAY)
         take_place(k, &verb, &r->message);

@@ -112,6 +112,8 @@ static const char *invariant_words(enum invariant which)
         return "what is told as held or recorded is on enough replicas";
     case I20:
         return "a failover of so many servers loses none of that";
+    case I21:
+        return "who waits without a line beside holders is granted the lock";
     case O1:
         return "work is not begun again before it is known what came of it";
     case O2:
@@ -184,16 +186,58 @@ static bool take_events(struct arguments *a, const char *value)
     return true;
 }
 
+static const struct work_kind {
+    const char *name;
+    bool once, crowd, permits, readers, failover, replicas, sentinels;
+} work_kinds[] = {
+    {.name = "once", .once = true},
+    {.name = "crowd", .crowd = true},
+    {.name = "permits", .permits = true},
+    {.name = "readers", .readers = true},
+    {.name = "failover", .failover = true},
+    {.name = "replicas", .replicas = true},
+    {.name = "sentinels", .sentinels = true},
+    {.name = "permits-failover", .permits = true, .failover = true},
+    {.name = "permits-replicas", .permits = true, .replicas = true},
+    {.name = "permits-sentinels", .permits = true, .sentinels = true},
+};
+
+#define WORK_KINDS (sizeof(work_kinds) / sizeof(*work_kinds))
+
+static void set_work(struct options *o, const struct work_kind *k)
+{
+    o->once = k->once;
+    o->crowd = k->crowd;
+    o->permits = k->permits;
+    o->readers = k->readers;
+    o->failover = k->failover;
+    o->replicas = k->replicas;
+    o->sentinels = k->sentinels;
+}
+
+/* NULL: locks, one holder each. */
+static const char *work_of(const struct options *o)
+{
+    for (size_t i = 0; i < WORK_KINDS; i++) {
+        const struct work_kind *k = &work_kinds[i];
+        if (o->once == k->once && o->crowd == k->crowd &&
+            o->permits == k->permits && o->readers == k->readers &&
+            o->failover == k->failover && o->replicas == k->replicas &&
+            o->sentinels == k->sentinels)
+            return k->name;
+    }
+    return NULL;
+}
+
 static bool take_work(struct arguments *a, const char *value)
 {
-    a->options.once = strcmp(value, "once") == 0;
-    a->options.crowd = strcmp(value, "crowd") == 0;
-    a->options.permits = strcmp(value, "permits") == 0;
-    a->options.failover = strcmp(value, "failover") == 0;
-    a->options.replicas = strcmp(value, "replicas") == 0;
-    a->options.sentinels = strcmp(value, "sentinels") == 0;
-    return a->options.once || a->options.crowd || a->options.failover ||
-           a->options.replicas || a->options.sentinels || a->options.permits;
+    for (size_t i = 0; i < WORK_KINDS; i++) {
+        if (strcmp(work_kinds[i].name, value) == 0) {
+            set_work(&a->options, &work_kinds[i]);
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool take_aloud(struct arguments *a, const char *value)
@@ -257,9 +301,13 @@ static const struct option {
         "programs outside the line poll; sentinels: Sentinels\n"
         "promote replicas, and say which server is the primary;\n"
         "permits: locks that several hold (with more servers: shared\n"
-        "and exclusive ones)",
-        "once, crowd, failover, replicas, sentinels, permits", take_work,
-        NO_LIST, false},
+        "and exclusive ones); readers: many share a lock, and one or\n"
+        "two that want it alone wait without a line;\n"
+        "permits-failover, permits-replicas, permits-sentinels: locks\n"
+        "that several hold, where replicas take over",
+        "once, crowd, failover, replicas, sentinels, permits, readers,\n"
+        "permits-failover, permits-replicas, permits-sentinels",
+        take_work, NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };
 
@@ -435,15 +483,8 @@ void arguments_print(
     static const struct options usual = OPTIONS_INIT;
     fprintf(out, "nxlock-sim --seed %" PRIu64 " --servers %u", options->seed,
         options->servers);
-    if (options->once || options->crowd || options->failover ||
-        options->replicas || options->sentinels || options->permits)
-        fprintf(out, " --work %s",
-            options->once       ? "once"
-            : options->failover ? "failover"
-            : options->replicas ? "replicas"
-            : options->crowd    ? "crowd"
-            : options->permits  ? "permits"
-                                : "sentinels");
+    if (work_of(options))
+        fprintf(out, " --work %s", work_of(options));
     if (a->faults)
         fprintf(out, " --faults %s", a->faults);
     for (unsigned i = 0; i < a->without_count; i++)

@@ -94,6 +94,8 @@ void checker_set(
             "t%llu is set at s%u, though it was known to be undone",
             (unsigned long long)m->token, s->index);
     t->set |= bit;
+    if (t->share.weight == 0)
+        checker_holds_back_no_more(w, s, m->name);
     checker_vouched(w, s, m, m->ttl_ms);
 }
 
@@ -299,6 +301,8 @@ void checker_granted(struct world *w, struct worker *k)
     check_deadline(w, k);
     checker_holds_copies(w, k);
     progress_granted(w, k->name);
+    if (share_of(w, k->token).weight == 0)
+        progress_granted_alone(w, k->name);
     if (k->life.call != CALL_EXTEND)
         w->grants++;
     if (k->life.call != CALL_EXTEND && share_of(w, k->token).weight > 0)
@@ -404,6 +408,12 @@ void checker_waits_long(struct world *w, const struct worker *k, uint64_t since)
     checker_broken(w, I6,
         "nobody gets n%u, which c%u.%u could have had since %llu", k->name,
         k->process->index, k->index, (unsigned long long)(since / MS));
+}
+
+void checker_starves(struct world *w, const struct worker *k, uint64_t since)
+{
+    checker_broken(w, I21, "c%u.%u has waited for n%u beside others since %llu",
+        k->process->index, k->index, k->name, (unsigned long long)(since / MS));
 }
 
 void checker_stands_still(struct world *w)

@@ -47,7 +47,8 @@
  *       it is granted the lock: it is not taken for dead, and nobody behind it
  *       is granted the lock before it, unless it cannot be told just then; nor
  *       is a token granted permits, or a shared lock, which is not in line,
- *       unless the mark of the line was lost
+ *       unless the mark of the line was lost; nor one while a client that waits
+ *       without a line holds others back, for as long as it has asked for
  *   I16 a waiter that was silent for longer than its window, with 1/64 of it
  *       more for each place ahead, up to 15 s, is not granted the lock
  *   I17 a waiter asks no more often than nxlock.h says (poll): every tenth of
@@ -65,6 +66,9 @@
  *       (at a quorum); but for a lease that was adopted, until it is extended
  *   I20 a failover, to the replica that has most, in which no more servers fail
  *       than wait_replicas, loses nothing of that
+ *   I21 a client that waits for an exclusive lock without a line, while others
+ *       share it one after the other, is granted it within 6 s from when the
+ *       last trouble is over, or another such client is
  */
 #ifndef NXLOCK_SIM_CHECKER_H
 #define NXLOCK_SIM_CHECKER_H
@@ -102,7 +106,8 @@ enum invariant {
     I18 = 18,
     I19 = 19,
     I20 = 20,
-    O1 = 21, /* ledger.h has these */
+    I21 = 21,
+    O1 = 22, /* ledger.h has these */
     O2,
     O3,
     O4,
@@ -111,7 +116,7 @@ enum invariant {
 #define INVARIANT(i) (1u << (i))
 /* "I1", "O2": the letter and the number. */
 #define INVARIANT_LETTER(i) ((i) < O1 ? 'I' : 'O')
-#define INVARIANT_NUMBER(i) ((i) < O1 ? (unsigned)(i) : (unsigned)(i)-20)
+#define INVARIANT_NUMBER(i) ((i) < O1 ? (unsigned)(i) : (unsigned)(i)-21)
 #define ALL_INVARIANTS (~0u)
 
 /* What is known of a token. One bit of a mask for each server. */
@@ -175,6 +180,12 @@ struct gap {
     bool unnoticed;
 };
 
+/* How long nobody joins the holders at a server, at the least and at the most:
+ * I15. The most is NEVER if that is not known. */
+struct held_back {
+    uint64_t least, most;
+};
+
 struct checker {
     unsigned checked; /* invariants, as a mask */
     struct token *token;
@@ -191,6 +202,7 @@ struct checker {
      * and whether the mark of its line was lost, so that others may pass. */
     int64_t set_since_ms[MAX_SERVERS][NAMES_MAX];
     bool unmarked[NAMES_MAX];
+    struct held_back held_back[MAX_SERVERS][NAMES_MAX];
     /* Of each worker, until it begins anew. Overtaken: another handle has given
      * the token up, as I1 allows, and what this one believes does not count. */
     struct {
@@ -334,6 +346,16 @@ void checker_joins_in_pause(
 /* A TAKE is refused, and nobody in line is the reason. */
 void checker_refused(
     struct world *w, const struct model_server *s, const struct message *m);
+/* From now on nobody joins the holders for so long; a TAKE is refused for that
+ * reason; one is going to be granted the lock; an exclusive one was granted. */
+void checker_holds_back(
+    struct world *w, const struct model_server *s, unsigned name, uint32_t ms);
+void checker_refused_back(
+    struct world *w, const struct model_server *s, const struct message *m);
+void checker_joins_held_back(
+    struct world *w, const struct model_server *s, unsigned name);
+void checker_holds_back_no_more(
+    struct world *w, const struct model_server *s, unsigned name);
 /* A holder that is not of the call which asks; or else one that is; 0: none. */
 uint64_t checker_other_holder(const struct world *w,
     const struct model_server *s, const struct message *m);
@@ -369,6 +391,8 @@ void checker_leaks(struct world *w); /* max_ttl + 1 s after the end */
 /* A quorum was open to k since then, and nobody was granted its name. */
 void checker_waits_long(
     struct world *w, const struct worker *k, uint64_t since);
+/* So is k, but others share the lock one after the other. */
+void checker_starves(struct world *w, const struct worker *k, uint64_t since);
 void checker_stands_still(struct world *w);
 void checker_twice(struct world *w, const struct worker *k);
 

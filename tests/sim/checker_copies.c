@@ -76,13 +76,27 @@ void checker_forgets_copies(struct world *w)
             w->checker.of[i][j].copied = 0;
 }
 
-/* Does the key last for as long as k was told by what replicas have? */
+/* When the lease of the token ends that has the lock; 0: it has not. */
+static int64_t ends_ms(const struct data *data, unsigned name, uint64_t token)
+{
+    const struct key *key = &data->key[name];
+    const struct holders *h = &data->holders[name];
+    if (key->token == token)
+        return key->until_ms;
+    for (unsigned i = 0; i < h->count; i++)
+        if (h->holder[i].token == token)
+            return h->holder[i].until_ms < h->until_ms ? h->holder[i].until_ms
+                                                       : h->until_ms;
+    return 0;
+}
+
+/* Does it last for as long as k was told by what replicas have? */
 static bool lasts(const struct world *w, struct model_server *s,
-    const struct worker *k, const struct key *key)
+    const struct worker *k, const struct data *data)
 {
     uint64_t until = w->checker.of[k->process->index][k->index].copied;
-    int64_t left_ms = key->until_ms - server_clock_ms(w, s);
-    return key->token == k->token && left_ms >= 0 &&
+    int64_t left_ms = ends_ms(data, k->name, k->token) - server_clock_ms(w, s);
+    return left_ms >= 0 &&
            ms_to_ns((uint64_t)left_ms) + CLOCKS >= until - w->now;
 }
 
@@ -91,8 +105,7 @@ static bool lasts(const struct world *w, struct model_server *s,
 static bool loses(const struct world *w, struct model_server *s,
     const struct worker *k, const struct replica *r)
 {
-    return lasts(w, s, k, &s->data.key[k->name]) &&
-           !lasts(w, s, k, &r->data.key[k->name]);
+    return lasts(w, s, k, &s->data) && !lasts(w, s, k, &r->data);
 }
 
 void checker_failover(

@@ -2,7 +2,8 @@
 /*
  * Locks that several hold: no more permits than the smallest limit among the
  * holders (I1), by what the clients believe and by what a server has granted;
- * who is refused does not fit (I11); and nobody joins them in a pause (I18).
+ * who is refused does not fit (I11); nobody joins them in a pause (I18), nor
+ * while a client that waits without a line holds others back (I15).
  *
  * Invariant: what is held is counted here, from the tokens, and not taken from
  * the head of the set nor from what a script has counted.
@@ -93,7 +94,8 @@ void checker_joins_holders(
 
 void checker_set_begins(struct world *w, struct model_server *s, unsigned name)
 {
-    w->checker.set_since_ms[s->index][name] = server_peek_ms(w, s);
+    if (!w->checker.of_former)
+        w->checker.set_since_ms[s->index][name] = server_peek_ms(w, s);
 }
 
 /* Is it a time in which nobody joins the holders, and a tick from its ends? */
@@ -111,7 +113,8 @@ void checker_joins_in_pause(
     struct world *w, const struct model_server *s, unsigned name)
 {
     struct held held = granted(w, s, name);
-    if (w->setting.permits && held.count > 0 && pauses(w, s, name))
+    if (w->setting.permits && !w->checker.of_former && held.count > 0 &&
+        pauses(w, s, name))
         checker_broken(
             w, I18, "n%u is granted to another one in its pause", name);
 }
@@ -121,10 +124,56 @@ void checker_refused(
 {
     struct held held = granted(w, s, m->name);
     bool pause = m->may_wait && held.count > 0 && pauses(w, s, m->name);
-    if (w->checker.set_since_ms[s->index][m->name] > 0 && !pause &&
+    if (!w->checker.of_former &&
+        w->checker.set_since_ms[s->index][m->name] > 0 && !pause &&
         held_fits(&held, share_of(w, m->token)))
         checker_broken(w, I11, "s%u refuses n%u to t%llu, which fits", s->index,
             m->name, (unsigned long long)m->token);
+}
+
+/* A server's clock may be wrong by one percent. Who waits in line may end it
+ * earlier, and so may what breaks the line. */
+void checker_holds_back(
+    struct world *w, const struct model_server *s, unsigned name, uint32_t ms)
+{
+    struct held_back *h = &w->checker.held_back[s->index][name];
+    uint64_t for_ns = ms_to_ns(ms), off = for_ns / 100 + 2 * MS;
+    bool line = w->options.servers == 1 && w->setting.in_line;
+    if (w->checker.of_former)
+        return;
+    if (!line && for_ns > off)
+        h->least = later(h->least, w->now + for_ns - off);
+    if (h->most != NEVER)
+        h->most = later(h->most, w->now + for_ns + off);
+    else if (h->least == 0)
+        h->most = w->now + for_ns + off;
+}
+
+void checker_holds_back_no_more(
+    struct world *w, const struct model_server *s, unsigned name)
+{
+    if (!w->checker.of_former)
+        w->checker.held_back[s->index][name].least = 0;
+}
+
+void checker_refused_back(
+    struct world *w, const struct model_server *s, const struct message *m)
+{
+    if (!w->checker.of_former &&
+        w->now > w->checker.held_back[s->index][m->name].most)
+        checker_broken(w, I11,
+            "s%u holds t%llu back from n%u, which nobody has asked for",
+            s->index, (unsigned long long)m->token, m->name);
+}
+
+void checker_joins_held_back(
+    struct world *w, const struct model_server *s, unsigned name)
+{
+    if (!w->checker.of_former &&
+        w->now < w->checker.held_back[s->index][name].least)
+        checker_broken(w, I15,
+            "s%u grants n%u, which is held back for another one", s->index,
+            name);
 }
 
 uint64_t checker_other_holder(const struct world *w,

@@ -117,6 +117,7 @@ static void check_order(struct world *w, struct model_server *s,
 void checker_line_unmarked(struct world *w, unsigned name)
 {
     w->checker.unmarked[name] = true;
+    w->checker.held_back[0][name].least = 0;
 }
 
 void checker_line_marked(struct world *w, unsigned name)
@@ -127,7 +128,7 @@ void checker_line_marked(struct world *w, unsigned name)
 void checker_passes_line(struct world *w, struct model_server *s, unsigned name)
 {
     const struct queue *q = &s->data.queue[name];
-    if (!w->checker.unmarked[name])
+    if (!w->checker.unmarked[name] && !w->checker.of_former)
         check_order(w, s, q, queue_length(w, s, name));
 }
 
@@ -178,8 +179,10 @@ void checker_line_forgets(struct world *w)
 {
     for (unsigned i = 0; i < NAMES_MAX; i++) {
         w->checker.gap[i] = (struct gap){.turn_at = w->now};
-        for (unsigned j = 0; j < MAX_SERVERS; j++)
+        for (unsigned j = 0; j < MAX_SERVERS; j++) {
             w->checker.set_since_ms[j][i] = 0;
+            w->checker.held_back[j][i] = (struct held_back){.most = NEVER};
+        }
         w->checker.unmarked[i] = true;
     }
 }

@@ -106,6 +106,7 @@ struct link {
     uint64_t client_id;          /* of the connection, once it has said so */
     char run_id[CLEANUP_RUN_ID]; /* likewise */
     unsigned number;             /* of the connection: how many were made */
+    bool kind_by_name;           /* hold_back was sent over it, and known */
     uint64_t since;              /* LINK_DIALLING, LINK_SHAKING */
     uint64_t up_since;           /* LINK_UP */
     struct eligibility eligibility;
@@ -337,7 +338,8 @@ void program_lost(struct world *w, struct worker *k);
 bool program_holds(const struct world *w, const struct worker *k);
 
 /* With a ttl that is drawn. */
-struct wish program_wish(struct world *w, unsigned name, uint32_t least_ms);
+struct wish program_wish(
+    struct world *w, const struct worker *k, unsigned name, uint32_t least_ms);
 void program_rests(struct world *w, struct worker *k);
 void program_sleeps(struct world *w, struct worker *k, uint64_t at);
 void program_frees(struct world *w, struct worker *k);

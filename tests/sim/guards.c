@@ -179,6 +179,10 @@ static const struct {
         "now and then nobody joins the holders"},
     {"as-joined", &sim_guard_off[SIM_GUARD_AS_JOINED],
         "a place in line is removed as it was taken"},
+    {"hold-back", &sim_guard_off[SIM_GUARD_HOLD_BACK],
+        "who waits without a line holds readers back"},
+    {"mark-stays", &sim_guard_off[SIM_GUARD_MARK_STAYS],
+        "... also when the last of them has left"},
 };
 
 #define COUNT (sizeof(guards) / sizeof(*guards))

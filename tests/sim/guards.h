@@ -52,6 +52,8 @@ enum sim_guard {
     SIM_GUARD_AFTER_GAP,     /* ... nor after a gap, when it has no mark */
     SIM_GUARD_PAUSE,         /* now and then nobody joins the holders */
     SIM_GUARD_AS_JOINED,     /* a place in line is removed as it was taken */
+    SIM_GUARD_HOLD_BACK,     /* who waits without a line holds readers back */
+    SIM_GUARD_MARK_STAYS,    /* ... also when the last of them has left */
     SIM_GUARDS
 };
 

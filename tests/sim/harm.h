@@ -16,20 +16,26 @@
 #define MOST_SEEDS 6000
 
 /* What the programs do: locks, work that must be done once, or a crowd waits,
- * or several hold a lock; or replicas take over, which may have to have what
- * clients write.
+ * or several hold a lock, or share one beside somebody who wants it alone; or
+ * replicas take over, which may have to have what clients write.
  */
 static enum {
     WORK_LOCKS,
     WORK_ONCE,
     WORK_CROWD,
     WORK_PERMITS,
+    WORK_READERS,
     WORK_FAILOVER,
     WORK_REPLICAS,
-    WORK_SENTINELS
+    WORK_SENTINELS,
+    WORK_PERMITS_FAILOVER,
+    WORK_PERMITS_REPLICAS,
+    WORK_PERMITS_SENTINELS
 } work;
 static const char *const work_words[] = {"", "work once, ", "work crowd, ",
-    "work permits, ", "work failover, ", "work replicas, ", "work sentinels, "};
+    "work permits, ", "work readers, ", "work failover, ", "work replicas, ",
+    "work sentinels, ", "work permits-failover, ", "work permits-replicas, ",
+    "work permits-sentinels, "};
 
 static struct options options_of(unsigned servers, const char *faults)
 {
@@ -37,10 +43,12 @@ static struct options options_of(unsigned servers, const char *faults)
     options.servers = servers;
     options.once = work == WORK_ONCE;
     options.crowd = work == WORK_CROWD;
-    options.permits = work == WORK_PERMITS;
-    options.failover = work == WORK_FAILOVER;
-    options.replicas = work == WORK_REPLICAS;
-    options.sentinels = work == WORK_SENTINELS;
+    options.permits = work == WORK_PERMITS || work >= WORK_PERMITS_FAILOVER;
+    options.readers = work == WORK_READERS;
+    options.failover = work == WORK_FAILOVER || work == WORK_PERMITS_FAILOVER;
+    options.replicas = work == WORK_REPLICAS || work == WORK_PERMITS_REPLICAS;
+    options.sentinels =
+        work == WORK_SENTINELS || work == WORK_PERMITS_SENTINELS;
     assert_true(troubles_parse(faults, &options.troubles));
     if (options.once)
         options.troubles &= ~FORGETFUL_TROUBLES;

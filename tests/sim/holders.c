@@ -307,7 +307,7 @@ static void granted(struct world *w, struct model_server *s, struct message *m)
 
 /* Those in line come first. True: somebody in it does not fit. */
 static bool line_comes_first(struct world *w, struct model_server *s,
-    const struct message *m, struct state *state)
+    struct message *m, struct state *state)
 {
     struct serving by = {.state = *state};
     bool after_gap = queue_is_paced(w, s, m->name) &&
@@ -317,7 +317,8 @@ static bool line_comes_first(struct world *w, struct model_server *s,
         !guarded_here(SIM_GUARD_TAKE_BEHIND))
         return false;
     queue_serve(w, s, m->name, &by);
-    if (by.granted > 0)
+    m->served = by.granted > 0;
+    if (m->served)
         *state = holders_look(w, s, m->name);
     return by.stopped;
 }
@@ -336,6 +337,13 @@ void holders_take(struct world *w, struct model_server *s, struct message *m)
         return;
     }
     bool behind = line_comes_first(w, s, m, &state);
+    int64_t held_back_ms = behind ? 0 : queue_held_back_ms(w, s, m->name);
+    if (held_back_ms > 0) {
+        m->held_back = true;
+        m->outcome.left_ms = held_back_ms;
+        checker_refused_back(w, s, m);
+        return;
+    }
     if (!behind && !m->may_wait)
         state.pause = false;
     if (behind || !holders_fit(w, &state, m->token)) {
@@ -345,6 +353,7 @@ void holders_take(struct world *w, struct model_server *s, struct message *m)
         return;
     }
     checker_passes_line(w, s, m->name);
+    checker_joins_held_back(w, s, m->name);
     if (m->may_wait)
         checker_joins_in_pause(w, s, m->name);
     if (state.is == KEY_FREE)

@@ -399,6 +399,7 @@ static void shaken(struct world *w, struct link *l, const struct message *m)
     l->state = LINK_UP;
     l->up_since = w->now;
     l->client_id = m->number;
+    l->kind_by_name = false;
     snprintf(
         l->run_id, sizeof(l->run_id), "%016llx", (unsigned long long)m->run_id);
     judge(w, l, m);
@@ -449,6 +450,8 @@ static void complete(
     r->message.stood = m->stood;
     r->message.stood_until = m->stood_until;
     r->message.gap = m->gap;
+    if (r->message.asks_kind && outcome.kind != OUTCOME_FAULT)
+        l->kind_by_name = !m->kind_unknown;
     r->message.wrote = m->wrote;
     r->message.epoch = m->epoch;
     r->message.once.record = m->once.record;
@@ -469,6 +472,7 @@ static void take_slot(
 {
     if (first)
         r->sent_at = r->message.sent_at = w->now;
+    r->message.kind_by_name = l->kind_by_name;
     link_push_slot(l,
         (struct slot){.kind = SLOT_REQUEST, .request = r, .sent_at = w->now});
     conn_send(w, l->conn, &r->message);

@@ -86,6 +86,15 @@ static void print_permits(const struct report *all)
         all->longest_line);
 }
 
+/* ... and of readers. */
+static void print_readers(const struct report *all)
+{
+    printf("%llu shared grants, up to %u holders at once, %llu exclusive ones, "
+           "for which somebody waited up to %u ms\n",
+        (unsigned long long)all->beside, all->most_holders,
+        (unsigned long long)all->alone, all->starved_ms);
+}
+
 static void add_work(struct report *all, const struct report *r)
 {
     all->gaps += r->gaps;
@@ -96,6 +105,9 @@ static void add_work(struct report *all, const struct report *r)
     all->beside += r->beside;
     if (r->most_holders > all->most_holders)
         all->most_holders = r->most_holders;
+    all->alone += r->alone;
+    if (r->starved_ms > all->starved_ms)
+        all->starved_ms = r->starved_ms;
     all->begun += r->begun;
     all->unbegun += r->unbegun;
     all->acts += r->acts;
@@ -161,6 +173,8 @@ static int play(struct arguments *a)
         print_crowd(&all);
     if (a->options.permits)
         print_permits(&all);
+    if (a->options.readers)
+        print_readers(&all);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",
             (unsigned long long)failed, (unsigned long long)too_few);

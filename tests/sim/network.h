@@ -63,10 +63,18 @@ struct message {
      * (0: none was). */
     uint64_t not_after, promised;
     bool want_left; /* ACQUIRE: when busy, say how long still */
-    bool may_wait;  /* TAKE: its caller waits for the lock */
+    /* ... by the script hold_back: say whether several hold the lock, and if
+     * they do, nobody joins them for so many ms. */
+    bool asks_kind;
+    uint32_t hold_back_ms;
+    bool kind_by_name; /* ... by EVALSHA; the reply: it does not know it */
+    bool kind_unknown;
+    bool may_wait; /* TAKE: its caller waits for the lock */
+    bool served;   /* TAKE: it has granted the lock to some who wait in line */
     /* The reply "busy": what stood there, and until when it could stand. */
     uint64_t stood, stood_until;
-    bool gap; /* ... nothing, and it is left free for others until then */
+    bool gap;       /* ... nothing, and it is left free for others until then */
+    bool held_back; /* TAKE: ... until then nobody joins the holders */
     /* JOIN, STAY, and RELEASE of a token that may be in line: its place there,
      * with ttl_ms. RELEASE of any other token: channel is 0. */
     uint64_t channel; /* SUBSCRIBE too */

@@ -42,7 +42,8 @@ static void hold_on(struct world *w, struct worker *k)
     k->state = PROGRAM_HOLDS;
     uint64_t ttl = ms_to_ns(k->life.terms.ttl_ms);
     /* Where a crowd waits, nobody holds a lock for long. */
-    uint64_t usual = w->setting.crowd ? earlier(ttl, 60 * MS) : ttl;
+    bool crowded = w->setting.crowd || w->setting.readers;
+    uint64_t usual = crowded ? earlier(ttl, 60 * MS) : ttl;
     uint64_t pause = k->extends_left > 0 ? usual / 3 : roll(w, usual / 2);
     if (chance(w, 3))
         pause += ttl; /* it oversleeps */
@@ -147,8 +148,15 @@ static struct share drawn_share(struct world *w)
     return (struct share){weight, permits};
 }
 
+/* With readers, the first worker of some processes. */
+static bool wants_it_alone(const struct world *w, const struct worker *k)
+{
+    return k->index == 0 && k->process->index < w->setting.writers;
+}
+
 /* A ttl of least_ms or more, and now and then a limit of some kind. */
-static struct wish drawn_wish(struct world *w, unsigned name, uint32_t least_ms)
+static struct wish drawn_wish(
+    struct world *w, const struct worker *k, unsigned name, uint32_t least_ms)
 {
     uint32_t most_ms = w->setting.max_ttl_ms;
     struct wish wish = {.name = name,
@@ -159,14 +167,17 @@ static struct wish drawn_wish(struct world *w, unsigned name, uint32_t least_ms)
         wish.max_hold_ns = 1 + roll(w, 4 * ms_to_ns(wish.ttl_ms));
     if (chance(w, 5))
         wish.min_hold_ms = (uint32_t)roll_from(w, 1, most_ms);
-    if (w->setting.permits)
+    if (w->setting.readers)
+        wish.share.weight = !wants_it_alone(w, k);
+    else if (w->setting.permits)
         wish.share = drawn_share(w);
     return wish;
 }
 
-struct wish program_wish(struct world *w, unsigned name, uint32_t least_ms)
+struct wish program_wish(
+    struct world *w, const struct worker *k, unsigned name, uint32_t least_ms)
 {
-    return drawn_wish(w, name, least_ms);
+    return drawn_wish(w, k, name, least_ms);
 }
 
 /* Acquires name with a ttl and a patience that are drawn. */
@@ -175,9 +186,10 @@ static void acquire_drawn(struct world *w, struct worker *k, unsigned name)
     static const uint64_t waits[] = {0, 50 * MS, 500 * MS, 3000 * MS, NEVER};
     static const uint64_t in_a_crowd[] = {
         500 * MS, 5000 * MS, 30000 * MS, 30000 * MS, NEVER};
-    uint64_t patience = (w->setting.crowd ? 60000 : 5000) * MS;
-    uint64_t wait = (w->setting.crowd ? in_a_crowd : waits)[roll(w, 5)];
-    struct wish wish = drawn_wish(w, name, w->setting.min_ttl_ms);
+    bool crowded = w->setting.crowd || w->setting.readers;
+    uint64_t patience = (crowded ? 60000 : 5000) * MS;
+    uint64_t wait = (crowded ? in_a_crowd : waits)[roll(w, 5)];
+    struct wish wish = drawn_wish(w, k, name, w->setting.min_ttl_ms);
     k->state = PROGRAM_WAITS;
     k->holding = false;
     if (wait == NEVER) /* somebody gives up in the end */
@@ -211,7 +223,7 @@ static void begin_drawn(struct world *w, struct worker *k)
         return;
     }
     if (k->released != 0 && chance(w, 30)) { /* it should find it gone */
-        struct wish wish = drawn_wish(w, k->name, w->setting.min_ttl_ms);
+        struct wish wish = drawn_wish(w, k, k->name, w->setting.min_ttl_ms);
         adopt(w, k, &wish, k->released);
     } else if (chance(w, 3)) {
         inspect(w, k);
@@ -267,7 +279,7 @@ static bool hand_token(struct world *w, struct worker *k)
         sleep_until(w, k,
             w->now + 1 + (chance(w, 40) ? roll(w, left) : left + roll(w, ttl)));
     }
-    struct wish wish = drawn_wish(w, k->name, k->life.terms.ttl_ms);
+    struct wish wish = drawn_wish(w, heir, k->name, k->life.terms.ttl_ms);
     adopt(w, heir, &wish, k->token);
     process_turn(w, p);
     return true;
@@ -275,7 +287,7 @@ static bool hand_token(struct world *w, struct worker *k)
 
 static void want_back(struct world *w, struct worker *k)
 {
-    struct wish wish = drawn_wish(w, k->name, w->setting.min_ttl_ms);
+    struct wish wish = drawn_wish(w, k, k->name, w->setting.min_ttl_ms);
     note(w, "c%llu.%llu wants t%llu back", NULL, k->process->index, k->index,
         k->token);
     adopt(w, k, &wish, k->token);

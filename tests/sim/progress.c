@@ -11,6 +11,10 @@
 #include "sim/world.h"
 
 #define LOOK_EVERY (10 * MS)
+/* With readers: so long after a trouble it is over, and with it the leases of
+ * those that it has struck; and so long somebody may wait then. */
+#define TROUBLE_OVER (4000 * MS)
+#define STARVES (6000 * MS)
 
 void progress_start(struct world *w)
 {
@@ -21,6 +25,12 @@ void progress_granted(struct world *w, unsigned name)
 {
     w->progress.granted_at[name] = w->now;
     w->progress.budget_ns[name] = 0;
+}
+
+void progress_granted_alone(struct world *w, unsigned name)
+{
+    w->progress.alone_at[name] = w->now;
+    w->alone += w->setting.readers;
 }
 
 static uint64_t bound_of(const struct world *w, unsigned name)
@@ -40,7 +50,8 @@ static uint64_t bound_of(const struct world *w, unsigned name)
         return 2 * turn + (s->far_back ? GAP_MOST_MS * MS : 0);
     turn += w->progress.budget_ns[name];
     unsigned workers = s->processes * s->workers;
-    return (3 + (s->failover ? workers : workers / 2)) * turn;
+    bool more = s->failover || s->readers;
+    return (3 + (more ? workers : workers / 2)) * turn;
 }
 
 /* ------------------------------------------------ which servers are reached
@@ -173,6 +184,8 @@ static bool is_closed(
     const struct queue *q = &w->server[server].data.queue[k->name];
     bool fits = w->options.servers > 1 ? all_fit(w, k->name, held)
                                        : held_fits(held, k->share);
+    if (k->share.weight && queue_holds_back(w, &w->server[server], k->name))
+        return true;
     for (unsigned i = 0; i < q->count && fits; i++)
         fits = held_fits(held, share_of(w, q->place[i].token));
     return !fits;
@@ -228,6 +241,21 @@ static uint64_t open_since(const struct world *w, const struct worker *k)
     return count >= quorum ? since[quorum - 1] : NEVER;
 }
 
+/* Since when a quorum answers it at once. */
+static uint64_t open_to(const struct world *w, const struct process *p)
+{
+    uint64_t since[MAX_SERVERS];
+    unsigned count = w->options.servers;
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t at = w->progress.reached[p->index][i];
+        unsigned place = i;
+        for (; place > 0 && since[place - 1] > at; place--)
+            since[place] = since[place - 1];
+        since[place] = at;
+    }
+    return since[quorum_of(count) - 1];
+}
+
 static void look_at_worker(struct world *w, const struct worker *k)
 {
     struct progress *g = &w->progress;
@@ -241,6 +269,25 @@ static void look_at_worker(struct world *w, const struct worker *k)
     g->waited = percent > g->waited ? percent : g->waited;
     if (waited > bound)
         checker_waits_long(w, k, since);
+}
+
+/* It wants the lock alone. Those who share it give it back soon, but when a
+ * trouble strikes. */
+static void look_at_writer(struct world *w, const struct worker *k)
+{
+    struct progress *g = &w->progress;
+    uint64_t since = w->faults.struck_at + TROUBLE_OVER;
+    if (open_to(w, k->process) == NEVER)
+        return;
+    since = later(since, open_to(w, k->process));
+    since = later(since, later(k->began, k->process->paused_until));
+    since = later(since, g->alone_at[k->name]);
+    if (since >= w->now)
+        return;
+    unsigned ms = (unsigned)((w->now - since) / MS);
+    g->starved_ms = ms > g->starved_ms ? ms : g->starved_ms;
+    if (w->now - since > STARVES)
+        checker_starves(w, k, since);
 }
 
 static bool waits(const struct world *w, const struct worker *k)
@@ -258,6 +305,8 @@ static void look_at_budget(struct world *w, const struct worker *k)
 void progress_look(struct world *w)
 {
     unsigned looks = INVARIANT(I6) | INVARIANT(I15);
+    if (w->setting.readers)
+        looks |= INVARIANT(I21);
     if (w->now < w->progress.next_look || !(w->checker.checked & looks))
         return;
     w->progress.next_look = w->now + LOOK_EVERY;
@@ -275,7 +324,10 @@ void progress_look(struct world *w)
     for (unsigned i = 0; i < w->setting.processes; i++) {
         const struct process *p = &w->process[i];
         for (unsigned j = 0; w->progress.able[i] && j < w->setting.workers; j++)
-            if (waits(w, &p->worker[j]))
+            if (waits(w, &p->worker[j])) {
                 look_at_worker(w, &p->worker[j]);
+                if (w->setting.readers && p->worker[j].share.weight == 0)
+                    look_at_writer(w, &p->worker[j]);
+            }
     }
 }

@@ -86,7 +86,56 @@ int64_t queue_gap_ms(
 static void mark(struct world *w, struct model_server *s, struct queue *q)
 {
     checker_line_marked(w, (unsigned)(q - s->data.queue));
+    if (q->marked_until_ms == 0)
+        q->held_back_until_ms = 0;
     q->marked_until_ms = server_clock_ms(w, s) + QUEUE_LASTS_MS;
+}
+
+/* The mark is not of a line. */
+static bool holds_back(const struct queue *q)
+{
+    return q->marked_until_ms != 0 && q->held_back_until_ms != 0;
+}
+
+static bool denied(
+    const struct world *w, const struct model_server *s, int what)
+{
+    return w->now < s->denied_until && (int)s->denied == what;
+}
+
+void queue_hold_back(
+    struct world *w, struct model_server *s, const struct message *m)
+{
+    struct queue *q = queue_of(w, s, m->name);
+    int64_t ends_ms = server_clock_ms(w, s) + m->hold_back_ms;
+    bool others = q->marked_until_ms != 0 && !holds_back(q);
+    if (m->hold_back_ms == 0 || holders_of(w, s, m->name)->count == 0 ||
+        others || denied(w, s, DENIED_SET) ||
+        (holds_back(q) && q->held_back_until_ms >= ends_ms) ||
+        !guarded_here(SIM_GUARD_HOLD_BACK))
+        return;
+    q->held_back_until_ms = ends_ms;
+    if (ends_ms > q->marked_until_ms) /* a line may rely on it for longer */
+        q->marked_until_ms = ends_ms;
+    checker_holds_back(w, s, m->name, m->hold_back_ms);
+}
+
+int64_t queue_held_back_ms(
+    const struct world *w, struct model_server *s, unsigned name)
+{
+    const struct queue *q = queue_of(w, s, name);
+    int64_t left_ms = q->held_back_until_ms - server_clock_ms(w, s);
+    return holds_back(q) && left_ms > 0 && left_ms <= GAP_MOST_MS ? left_ms : 0;
+}
+
+bool queue_holds_back(
+    const struct world *w, const struct model_server *s, unsigned name)
+{
+    const struct queue *q = &s->data.queue[name];
+    int64_t now_ms = server_peek_ms(w, s);
+    return holds_back(q) && now_ms < q->marked_until_ms &&
+           now_ms < q->held_back_until_ms &&
+           q->held_back_until_ms - now_ms <= GAP_MOST_MS;
 }
 
 static void take_out(struct queue *q, unsigned i)
@@ -140,12 +189,6 @@ static int64_t patience(unsigned ahead, uint32_t window)
         return 0;
     int64_t more = (int64_t)window * ahead / 64, room = 480 - (int64_t)window;
     return room < 0 ? 0 : more < room ? more : room;
-}
-
-static bool denied(
-    const struct world *w, const struct model_server *s, int what)
-{
-    return w->now < s->denied_until && (int)s->denied == what;
 }
 
 /* Might somebody be told? Yes where that cannot be known. */
@@ -299,6 +342,9 @@ void queue_hand_over(struct world *w, struct model_server *s,
         .state = *state, .release = m, .denied = denied(w, s, DENIED_SET)};
     if (marked_until_ms == 0 && !followed)
         return;
+    if (shared && holds_back(q) && q->count == 0 &&
+        guarded_here(SIM_GUARD_MARK_STAYS))
+        return; /* it is of a client that waits without a line */
     q->marked_until_ms = 0;
     if (state->is == KEY_FREE && keeps_free(w, s, m))
         return;

@@ -38,6 +38,9 @@ struct queue {
     /* When the line and the mark "somebody waits" expire, by the server's
      * clock. marked_until_ms 0: there is no mark. */
     int64_t until_ms, marked_until_ms;
+    /* What the mark says: until then, by that clock, nobody joins the holders
+     * of the lock; 0: that somebody waits in line. */
+    int64_t held_back_until_ms;
     /* Until GAP_EVERY_MS before, nobody in it is granted the name; until then,
      * no release has to begin another gap. */
     int64_t paced_until_ms;
@@ -80,6 +83,15 @@ unsigned queue_length(
     const struct world *w, struct model_server *s, unsigned name);
 bool queue_marked(const struct world *w, struct model_server *s, unsigned name);
 bool queue_in_gap(const struct world *w, struct model_server *s, unsigned name);
+/* The script hold_back, for an ACQUIRE that has found several holders. */
+void queue_hold_back(
+    struct world *w, struct model_server *s, const struct message *m);
+/* Does it hold others back? That leaves no trace. */
+bool queue_holds_back(
+    const struct world *w, const struct model_server *s, unsigned name);
+/* For how many ms still nobody joins the holders; 0: they may. */
+int64_t queue_held_back_ms(
+    const struct world *w, struct model_server *s, unsigned name);
 /* The key that makes gaps is there; and the gap lasts so long still. */
 bool queue_is_paced(
     const struct world *w, struct model_server *s, unsigned name);

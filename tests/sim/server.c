@@ -16,6 +16,8 @@
 #include "sim/replication.h"
 #include "sim/world.h"
 
+/* A bit of its scripts that is of no kind of message. */
+#define KNOWS_HOLD_BACK (1u << 31)
 #define DAY_MS (INT64_C(86400000))
 #define EPOCH (20000 * DAY_MS * (int64_t)MS) /* wall time when now is 0 */
 
@@ -251,6 +253,21 @@ uint64_t server_next_fence(const struct world *w, struct model_server *s,
     return *fence;
 }
 
+/* The script hold_back; or EVALSHA fails, and nothing is known. */
+static void ask_kind(struct world *w, struct model_server *s, struct message *m)
+{
+    bool forgets = w->setting.replicated && w->setting.permits;
+    m->kind_unknown =
+        m->kind_by_name && forgets && !(s->scripts & KNOWS_HOLD_BACK);
+    if (m->kind_unknown) {
+        m->outcome.left_ms = LEFT_UNKNOWN;
+        return;
+    }
+    s->scripts |= KNOWS_HOLD_BACK;
+    m->outcome.several = has_holders(w, s, m->name);
+    queue_hold_back(w, s, m);
+}
+
 static void acquire_here(
     struct world *w, struct model_server *s, struct message *m)
 {
@@ -259,6 +276,8 @@ static void acquire_here(
         m->outcome.kind = OUTCOME_BUSY;
         if (m->want_left)
             m->outcome.left_ms = holders_look(w, s, m->name).left_ms;
+        if (m->asks_kind)
+            ask_kind(w, s, m);
         return;
     }
     key->token = m->token;
@@ -439,6 +458,10 @@ static void note_answer(
     m->gap = state.is == KEY_FREE && queue_in_gap(w, s, m->name);
     if (m->gap)
         checker_gap_heard(w, m->name);
+    if (m->held_back) { /* whoever holds it */
+        m->stood = 0;
+        m->gap = true;
+    }
     m->stood_until = w->now + ms_to_ns((uint64_t)(m->gap ? m->outcome.left_ms
                                                   : state.is == KEY_SHARED
                                                       ? state.left_ms
@@ -490,6 +513,8 @@ static bool has_written(const struct message *m)
     case MESSAGE_STAY:
     case MESSAGE_UNBEGIN:
         return true;
+    case MESSAGE_TAKE:
+        return m->served || outcome_wrote(&m->outcome);
     case MESSAGE_BEGIN: /* it may give a lock back */
         return m->outcome.kind != OUTCOME_BUSY;
     case MESSAGE_TELL: /* a late one is counted */

@@ -83,12 +83,73 @@ static void test_servers(void **state)
     find_all(3, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
+/* Replicas take over, some without the latest locks. */
+static void test_failover(void **state)
+{
+    (void)state;
+    static const char *const guards[] = {
+        "second-history", "age", "handed-over", "alive", "replicas", "marker"};
+    work = WORK_PERMITS_FAILOVER;
+    for (unsigned i = 0; i < sizeof(guards) / sizeof(*guards); i++)
+        assert_harm(guards[i], 1, I1);
+    assert_harm("second-history", 3, I1);
+    work = WORK_LOCKS;
+}
+
+/* ... which have to have what clients write. */
+static void test_replicas(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"copies", I19},
+        {"own-wait", I19},
+        {"old-deadline", I19},
+        {"void-token", I8},
+        {"held", I5},
+    };
+    work = WORK_PERMITS_REPLICAS;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_harm(rows[i].guard, 1, rows[i].broken);
+    assert_harm("copies", 3, I19);
+    assert_harm("old-deadline", 3, I19);
+    work = WORK_LOCKS;
+}
+
+/* Sentinels decide that. */
+static void test_sentinels(void **state)
+{
+    (void)state;
+    static const char *const guards[] = {
+        "confirm-grants", "confirm-extends", "named", "one-sentinel", "age"};
+    work = WORK_PERMITS_SENTINELS;
+    for (unsigned i = 0; i < sizeof(guards) / sizeof(*guards); i++)
+        assert_harm(guards[i], 1, I1);
+    work = WORK_LOCKS;
+}
+
+/* Who wants the lock alone, and waits without a line. */
+static void test_readers(void **state)
+{
+    (void)state;
+    work = WORK_READERS;
+    for (unsigned servers = 1; servers <= 5; servers += 2) {
+        assert_harm("hold-back", servers, I21);
+        assert_harm("mark-stays", servers, I21);
+        assert_harm("mark-stays", servers, I15);
+    }
+    work = WORK_LOCKS;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scripts),
         cmocka_unit_test(test_clients),
         cmocka_unit_test(test_servers),
+        cmocka_unit_test(test_readers),
+        cmocka_unit_test(test_failover),
+        cmocka_unit_test(test_replicas),
+        cmocka_unit_test(test_sentinels),
     };
     return cmocka_run_group_tests_name("harm-permits", tests, NULL, NULL);
 }

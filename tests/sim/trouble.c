@@ -399,6 +399,8 @@ static void rings(struct world *w, struct alarm *alarm)
     uint64_t pause = 2 * w->setting.trouble_ns;
     if (chance(w, 15))
         pause = 4 * ms_to_ns(w->setting.max_ttl_ms) + 4 * NS_PER_S;
+    if (w->setting.readers && chance(w, 15))
+        pause = 30 * NS_PER_S;
     alarm_set(w, alarm, w->now + 1 + roll(w, pause));
     if (w->stopping || !event_happens(w, EVENT_TROUBLE(w->faults.rings++)))
         return;
@@ -408,6 +410,7 @@ static void rings(struct world *w, struct alarm *alarm)
         note(w, "trouble:", kinds[trouble].name, 0);
         if (strike(w, trouble)) {
             w->faults.happened++;
+            w->faults.struck_at = w->now;
             w->faults.each[trouble]++;
         }
     }

@@ -57,6 +57,7 @@ enum trouble {
 struct troubles {
     unsigned allowed, rings;
     uint64_t happened, each[TROUBLES];
+    uint64_t struck_at; /* the last one */
     struct alarm alarm;
 };
 

@@ -38,7 +38,7 @@ void work_begins(struct world *w, struct worker *k)
     static const uint64_t waits[] = {0, 50 * MS, 500 * MS, 3000 * MS};
     unsigned name = (unsigned)roll(w, w->setting.names);
     uint32_t most_ms = w->setting.max_ttl_ms;
-    struct wish wish = program_wish(w, name, w->setting.min_ttl_ms);
+    struct wish wish = program_wish(w, k, name, w->setting.min_ttl_ms);
     handle_wish(w, k, &wish);
     k->work = (struct work){
         .fingerprint = chance(w, 5) ? 2 : 1,

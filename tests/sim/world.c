@@ -157,12 +157,36 @@ static void choose_permits(struct world *w)
                                       : (int64_t)roll_from(w, 400, 3000);
     s->batch = chance(w, 50) ? 0 : (unsigned)roll_from(w, 1, 3);
     s->strangers = chance(w, 40) ? (unsigned)roll_from(w, 1, 2) : 0;
+    if (w->options.failover || w->options.replicas || w->options.sentinels)
+        s->strangers = 0; /* nothing guards them */
+    if (w->options.sentinels)
+        s->processes = (unsigned)earlier(s->processes, PROCESSES_FEW);
     if (w->options.servers == 1)
         return;
     /* Over several servers there are no permits, no lines and no strangers. */
     s->exclusive = (unsigned)roll_from(w, 10, 60);
     s->sharing = 100 - s->exclusive;
     s->strangers = 0;
+}
+
+/* Some who take turns with a shared lock, which somebody has at any time, and
+ * one or two who want it alone. Troubles are rare, so that it is known for how
+ * long these wait. */
+static void choose_readers(struct world *w)
+{
+    struct setting *s = &w->setting;
+    s->permits = s->readers = true;
+    s->fences = false;
+    s->processes = (unsigned)roll_from(w, 3, 6);
+    s->workers = (unsigned)roll_from(w, 2, 3);
+    s->names = 1;
+    s->writers = (unsigned)roll_from(w, 1, 2);
+    s->in_line = 0;
+    s->min_ttl_ms = (uint32_t)roll_from(w, 200, 400);
+    s->max_ttl_ms = (uint32_t)roll_from(w, s->min_ttl_ms, 1000);
+    s->think_ns = roll_from(w, MS, 10 * MS);
+    s->pause_every_ms = HOLDERS_PAUSE_EVERY_MS;
+    s->trouble_ns = roll_from(w, 2000 * MS, 5000 * MS);
 }
 
 /* Leases that outlast a failover, and connections that are silent for longer
@@ -188,7 +212,7 @@ static void choose_replicas(struct world *w)
     struct setting *s = &w->setting;
     s->replicated = true;
     s->wait_replicas = (unsigned)roll(w, 3);
-    if (w->options.servers == 1 && chance(w, 50)) {
+    if (w->options.servers == 1 && !s->permits && chance(w, 50)) {
         choose_work(w);
         s->wait_replicas = (unsigned)roll_from(w, 1, 2);
     }
@@ -231,6 +255,8 @@ static void choose(struct world *w)
         choose_crowd(w);
     if (w->options.permits)
         choose_permits(w);
+    if (w->options.readers)
+        choose_readers(w);
     bool sentinels = w->options.servers == 1 && w->options.sentinels;
     if (w->options.failover || w->options.replicas || sentinels)
         choose_failover(w);
@@ -344,6 +370,8 @@ static void clean_up(struct world *w)
         last = later(last, w->process[i].paused_until);
     if (w->setting.in_line)
         longest = later(longest, QUEUE_LASTS_MS * MS);
+    if (w->setting.permits) /* a late command may hold others back */
+        longest = later(longest, w->setting.linger_ns + GAP_MOST_MS * MS);
     if (w->setting.crowd) /* a release may set the mark of a line anew */
         last = later(last, w->now + ms_to_ns(w->setting.max_ttl_ms));
     if (w->sentinels)
@@ -363,7 +391,8 @@ static bool enough(const struct world *w)
         return false; /* time ends it */
     return w->grants >= w->options.least_grants &&
            w->faults.happened >= w->options.least_troubles &&
-           (!w->setting.crowd || w->gaps > 0);
+           (!w->setting.crowd || w->gaps > 0) &&
+           (!w->setting.readers || w->alone >= 3);
 }
 
 struct report world_run(const struct options *options, FILE *out)
@@ -404,6 +433,8 @@ struct report world_run(const struct options *options, FILE *out)
     report.asked = w->asked;
     report.beside = w->beside;
     report.most_holders = w->most_holders;
+    report.alone = w->alone;
+    report.starved_ms = w->progress.starved_ms;
     report.longest_line = w->longest_line;
     report.waited = w->progress.waited;
     report.hash = w->history.hash;

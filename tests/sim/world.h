@@ -43,6 +43,7 @@ struct options {
     bool once;      /* programs do work that must be done once */
     bool crowd;     /* many wait for a name, and strangers poll beside them */
     bool permits;   /* several hold a lock */
+    bool readers;   /* ... and some want it alone, who poll */
     bool failover;  /* replicas take over */
     bool replicas;  /* ... and clients want them to have what they write */
     bool sentinels; /* ... and Sentinels decide that */
@@ -93,6 +94,10 @@ struct setting {
     uint32_t limit[2];
     int64_t pause_every_ms;
     unsigned batch;
+    /* Many share a lock for a short time, one after the other; so many
+     * processes have a worker that wants it alone. Nobody waits in line. */
+    bool readers;
+    unsigned writers;
     bool failover; /* replicas take over */
     /* The replicas have data, and so many of so many must have a write. */
     bool replicated;
@@ -127,6 +132,7 @@ struct world {
     /* Grants of shared locks and permits; the most holders at once. */
     uint64_t beside;
     unsigned most_holders;
+    uint64_t alone; /* grants of an exclusive lock, with readers */
     /* What became of work that must be done once. */
     uint64_t attempts, begun, unbegun, acts, late, found[FOUND_BUSY + 1];
 };
@@ -144,6 +150,8 @@ struct report {
     uint64_t gaps, turns_outside, asked;
     uint64_t beside;
     unsigned most_holders;
+    uint64_t alone;
+    unsigned starved_ms; /* the longest that I21 saw somebody wait */
     unsigned longest_line;
     unsigned waited; /* the longest that I6 saw, in % of its bound */
     uint64_t each[TROUBLES];
