@@ -155,7 +155,7 @@ static void what_is_extended_too_late(void **state)
     (void)state;
     const struct scene scene = {.name = "wait_replicas"};
     begin(&scene);
-    l.terms.needs_copies = true;
+    l.terms.copies_ns = 50 * MS;
     step("lineup");
     step("w");
     step("told");
