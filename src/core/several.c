@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
+#include "model/guard.h"
 
 static bool begins_leases(enum life_call call)
 {
@@ -51,7 +52,8 @@ unsigned several_order(
 {
     for (unsigned i = 0; i < count; i++) {
         unsigned at = i;
-        while (at > 0 && compare(keys[order[at - 1]], keys[i]) > 0) {
+        while (at > 0 && guarded(GUARD_NAME_ORDER) &&
+               compare(keys[order[at - 1]], keys[i]) > 0) {
             order[at] = order[at - 1];
             at--;
         }

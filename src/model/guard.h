@@ -55,11 +55,12 @@ enum guard {
     GUARD_ADOPT,         /* a restarted server does not count for an adoption */
     GUARD_JOIN_ONCE,     /* a token joins the line of a lock once */
     GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
-    GUARD_ANSWERED, /* a lease handed over counts from an answered request */
-    GUARD_UNSEEN,   /* a begin is taken back if its caller never knew of it */
-    GUARD_SEEN,     /* a begin whose caller knows of it is not taken back */
-    GUARD_WITNESS,  /* "busy" needs a witness that counts until now */
-    GUARD_HELD,     /* a lock that a wait in line has brought is given back */
+    GUARD_ANSWERED,   /* a lease handed over counts from an answered request */
+    GUARD_UNSEEN,     /* a begin is taken back if its caller never knew of it */
+    GUARD_SEEN,       /* a begin whose caller knows of it is not taken back */
+    GUARD_WITNESS,    /* "busy" needs a witness that counts until now */
+    GUARD_NAME_ORDER, /* several names are taken in the order of their bytes */
+    GUARD_HELD,       /* a lock that a wait in line has brought is given back */
     GUARDS
 };
 

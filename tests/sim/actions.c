@@ -134,6 +134,10 @@ static void send_verb(
 
 static void take_token(struct world *w, struct worker *k)
 {
+    if (k->group && !group_has_token(k)) {
+        life_no_token(&k->life);
+        return;
+    }
     k->own_token = true;
     checker_begins(w, k); /* what the last call left has been cleaned up */
     if (k->life.call == CALL_ADOPT) {

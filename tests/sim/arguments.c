@@ -188,12 +188,13 @@ static bool take_events(struct arguments *a, const char *value)
 
 static const struct work_kind {
     const char *name;
-    bool once, crowd, permits, readers, failover, replicas, sentinels;
+    bool once, crowd, permits, readers, several, failover, replicas, sentinels;
 } work_kinds[] = {
     {.name = "once", .once = true},
     {.name = "crowd", .crowd = true},
     {.name = "permits", .permits = true},
     {.name = "readers", .readers = true},
+    {.name = "several", .several = true},
     {.name = "failover", .failover = true},
     {.name = "replicas", .replicas = true},
     {.name = "sentinels", .sentinels = true},
@@ -210,6 +211,7 @@ static void set_work(struct options *o, const struct work_kind *k)
     o->crowd = k->crowd;
     o->permits = k->permits;
     o->readers = k->readers;
+    o->several = k->several;
     o->failover = k->failover;
     o->replicas = k->replicas;
     o->sentinels = k->sentinels;
@@ -222,8 +224,8 @@ static const char *work_of(const struct options *o)
         const struct work_kind *k = &work_kinds[i];
         if (o->once == k->once && o->crowd == k->crowd &&
             o->permits == k->permits && o->readers == k->readers &&
-            o->failover == k->failover && o->replicas == k->replicas &&
-            o->sentinels == k->sentinels)
+            o->several == k->several && o->failover == k->failover &&
+            o->replicas == k->replicas && o->sentinels == k->sentinels)
             return k->name;
     }
     return NULL;
@@ -304,9 +306,10 @@ static const struct option {
         "and exclusive ones); readers: many share a lock, and one or\n"
         "two that want it alone wait without a line;\n"
         "permits-failover, permits-replicas, permits-sentinels: locks\n"
-        "that several hold, where replicas take over",
+        "that several hold, where replicas take over; several: handles\n"
+        "of several names",
         "once, crowd, failover, replicas, sentinels, permits, readers,\n"
-        "permits-failover, permits-replicas, permits-sentinels",
+        "several, permits-failover, permits-replicas, permits-sentinels",
         take_work, NO_LIST, false},
     {"-v", NULL, "tells each step", NULL, take_aloud, NO_LIST, true},
 };

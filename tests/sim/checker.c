@@ -202,7 +202,7 @@ void checker_ended(struct world *w, const struct worker *k)
             checker_busy_ends(w, k);
         if (recorded) /* it need not wait any longer */
             progress_granted(w, k->name);
-        if (result == LIFE_FAULT && !t->is_void &&
+        if (result == LIFE_FAULT && !t->is_void && !k->token_wanted &&
             count_bits(t->set) >= quorum_of(w->options.servers))
             checker_broken(w, I8, "c%u.%u: the fault of t%llu was applied",
                 k->process->index, k->index, (unsigned long long)k->token);

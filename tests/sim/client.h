@@ -18,6 +18,7 @@
 #include "model/token.h"
 #include "sim/alarm.h"
 #include "sim/network.h"
+#include "sim/several.h"
 
 #define PROCESSES_MAX 30
 #define WORKERS_MAX 10
@@ -141,9 +142,11 @@ struct worker {
     struct ballot ballots[LIFE_BALLOTS * MAX_SERVERS]; /* of the life */
     struct renewal renewal;                            /* likewise */
     struct line line;                                  /* likewise */
-    uint64_t channel;   /* with which its token joined */
-    bool waits_in_line; /* else it polls */
-    bool old;           /* it knows nothing of lines: nor do its releases */
+    uint64_t channel;    /* with which its token joined */
+    bool waits_in_line;  /* else it polls */
+    bool old;            /* it knows nothing of lines: nor do its releases */
+    struct group *group; /* that it is a member of; NULL: it is its own */
+    bool token_is_used, token_wanted; /* of a member: see group_has_token() */
     struct share share; /* of its handle, so of the tokens that it makes */
     unsigned name;
     uint64_t token;   /* 0: none yet */
@@ -194,6 +197,7 @@ struct process {
     struct peer peer[MAX_SERVERS]; /* the links, as the handles see them */
     struct worker *worker;         /* as many as the setting says */
     struct subscription subscription;
+    struct group group[GROUPS_MAX];
     struct list failed; /* requests whose failure is to be told */
     struct alarm reborn;
 };
@@ -285,6 +289,12 @@ struct wish {
 };
 void handle_wish(struct world *w, struct worker *k, const struct wish *wish);
 void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns);
+/* Of one of several names: the call ends by `end` at the latest; all names are
+ * granted; what was granted is given back. */
+void handle_acquire_by(
+    struct world *w, struct worker *k, uint64_t wait_ns, uint64_t end);
+void handle_all_granted(struct world *w, struct worker *k, bool renewed);
+void handle_give_back(struct world *w, struct worker *k);
 void handle_adopt(struct world *w, struct worker *k, uint64_t token);
 /* False: the lease has expired, so nothing is sent and there is no result. */
 bool handle_extend(struct world *w, struct worker *k, uint32_t ttl_ms);

@@ -57,6 +57,8 @@ static const struct {
         "a begin whose caller knows of it is not taken back"},
     {"witness", &guard_off[GUARD_WITNESS],
         "\"busy\" needs a witness that counts until now"},
+    {"name-order", &guard_off[GUARD_NAME_ORDER],
+        "several names are taken in the order of their bytes"},
     {"held", &guard_off[GUARD_HELD],
         "a lock that a wait in line has brought is given back"},
     {"compare", &sim_guard_off[SIM_GUARD_COMPARE],

@@ -261,7 +261,8 @@ static void left_unless_cleaned(
 }
 
 static void acquire(struct world *w, struct worker *k, uint64_t wait_ns,
-    void (*begin)(struct life *, uint64_t, uint64_t, uint64_t))
+    uint64_t end,
+    void (*begin)(struct life *, uint64_t, uint64_t, uint64_t, uint64_t))
 {
     bool parts = lease_state(&k->life.lease, w->now) != LEASE_NONE;
     uint64_t token = k->token, promised = checker_promised(w, k);
@@ -275,7 +276,7 @@ static void acquire(struct world *w, struct worker *k, uint64_t wait_ns,
     note(w, "c%llu.%llu acquires n%llu, ttl %llu", NULL, k->process->index,
         k->index, k->name, k->life.terms.ttl_ms);
     look_at_links(w, k->process);
-    begin(&k->life, wait_ns, roll(w, NEVER), w->now);
+    begin(&k->life, wait_ns, end, roll(w, NEVER), w->now);
     if (k->line.has_waited) { /* the last one did, so it begins with that */
         subscription_want(w, p);
         life_line_up(&k->life, &k->line, &p->subscription.messages, w->now);
@@ -287,12 +288,43 @@ static void acquire(struct world *w, struct worker *k, uint64_t wait_ns,
 
 void handle_acquire(struct world *w, struct worker *k, uint64_t wait_ns)
 {
-    acquire(w, k, wait_ns, life_acquire);
+    acquire(w, k, wait_ns, NEVER, life_acquire_by);
+}
+
+void handle_acquire_by(
+    struct world *w, struct worker *k, uint64_t wait_ns, uint64_t end)
+{
+    acquire(w, k, wait_ns, end, life_acquire_by);
+}
+
+static void begin_work(struct life *life, uint64_t wait_ns, uint64_t end,
+    uint64_t seed, uint64_t now)
+{
+    (void)end;
+    life_begin(life, wait_ns, seed, now);
 }
 
 void handle_begin(struct world *w, struct worker *k, uint64_t wait_ns)
 {
-    acquire(w, k, wait_ns, life_begin);
+    acquire(w, k, wait_ns, NEVER, begin_work);
+}
+
+void handle_all_granted(struct world *w, struct worker *k, bool renewed)
+{
+    life_all_granted(&k->life, renewed, NEVER, w->now);
+    turn(w, k);
+}
+
+void handle_give_back(struct world *w, struct worker *k)
+{
+    uint64_t token = k->token, promised = checker_promised(w, k);
+    note(w, "c%llu.%llu gives t%llu back", NULL, k->process->index, k->index,
+        token);
+    k->cleaned = 0;
+    checker_gives_up(w, k);
+    life_end_removing_key(&k->life, w->now);
+    turn(w, k);
+    left_unless_cleaned(w, k, token, promised);
 }
 
 void handle_adopt(struct world *w, struct worker *k, uint64_t token)

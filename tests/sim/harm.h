@@ -17,7 +17,8 @@
 
 /* What the programs do: locks, work that must be done once, or a crowd waits,
  * or several hold a lock, or share one beside somebody who wants it alone; or
- * replicas take over, which may have to have what clients write.
+ * replicas take over, which may have to have what clients write; or handles
+ * have several names.
  */
 static enum {
     WORK_LOCKS,
@@ -28,14 +29,15 @@ static enum {
     WORK_FAILOVER,
     WORK_REPLICAS,
     WORK_SENTINELS,
+    WORK_SEVERAL,
     WORK_PERMITS_FAILOVER,
     WORK_PERMITS_REPLICAS,
     WORK_PERMITS_SENTINELS
 } work;
 static const char *const work_words[] = {"", "work once, ", "work crowd, ",
     "work permits, ", "work readers, ", "work failover, ", "work replicas, ",
-    "work sentinels, ", "work permits-failover, ", "work permits-replicas, ",
-    "work permits-sentinels, "};
+    "work sentinels, ", "work several, ", "work permits-failover, ",
+    "work permits-replicas, ", "work permits-sentinels, "};
 
 static struct options options_of(unsigned servers, const char *faults)
 {
@@ -49,6 +51,7 @@ static struct options options_of(unsigned servers, const char *faults)
     options.replicas = work == WORK_REPLICAS || work == WORK_PERMITS_REPLICAS;
     options.sentinels =
         work == WORK_SENTINELS || work == WORK_PERMITS_SENTINELS;
+    options.several = work == WORK_SEVERAL;
     assert_true(troubles_parse(faults, &options.troubles));
     if (options.once)
         options.troubles &= ~FORGETFUL_TROUBLES;

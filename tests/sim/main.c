@@ -95,6 +95,12 @@ static void print_readers(const struct report *all)
         (unsigned long long)all->alone, all->starved_ms);
 }
 
+static void print_several(const struct report *all)
+{
+    printf("%llu times several names were held together\n",
+        (unsigned long long)all->together);
+}
+
 static void add_work(struct report *all, const struct report *r)
 {
     all->gaps += r->gaps;
@@ -103,6 +109,7 @@ static void add_work(struct report *all, const struct report *r)
     if (r->longest_line > all->longest_line)
         all->longest_line = r->longest_line;
     all->beside += r->beside;
+    all->together += r->together;
     if (r->most_holders > all->most_holders)
         all->most_holders = r->most_holders;
     all->alone += r->alone;
@@ -175,6 +182,8 @@ static int play(struct arguments *a)
         print_permits(&all);
     if (a->options.readers)
         print_readers(&all);
+    if (a->options.several)
+        print_several(&all);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",
             (unsigned long long)failed, (unsigned long long)too_few);

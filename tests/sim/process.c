@@ -52,8 +52,11 @@ void process_start(struct world *w, struct process *p, unsigned index)
         watch_start(w, p);
     for (unsigned i = 0; i < w->setting.workers; i++) {
         handle_start(w, &p->worker[i], p, i);
+        if (i < w->setting.groups * MEMBERS_MAX)
+            p->worker[i].group = &p->group[i / MEMBERS_MAX];
         program_start(w, &p->worker[i]);
     }
+    groups_start(w, p);
 }
 
 /* Closes what is open; the kernel still delivers what was sent. */
@@ -72,6 +75,7 @@ static void leave_all(struct world *w, struct process *p)
     subscription_end(w, p);
     if (w->sentinels)
         watch_end(w, p);
+    groups_end(w, p);
     for (unsigned i = 0; i < w->setting.workers; i++) {
         handle_end(w, &p->worker[i]);
         program_end(w, &p->worker[i]);

@@ -124,6 +124,10 @@ static void told(struct world *w, struct worker *k)
 
 void program_completed(struct world *w, struct worker *k)
 {
+    if (k->group) {
+        group_completed(w, k);
+        return;
+    }
     k->state = PROGRAM_HANDED;
     if (w->options.setting)
         return;
@@ -250,7 +254,7 @@ static struct worker *some_heir(struct world *w)
     for (unsigned tries = 0; tries < 4; tries++) {
         struct process *p = &w->process[roll(w, w->setting.processes)];
         struct worker *heir = &p->worker[roll(w, w->setting.workers)];
-        if (p->alive && heir->state == PROGRAM_IDLE &&
+        if (p->alive && !heir->group && heir->state == PROGRAM_IDLE &&
             w->now >= p->paused_until)
             return heir;
     }
@@ -356,6 +360,10 @@ static void go_on(struct world *w, struct worker *k)
 
 void program_lost(struct world *w, struct worker *k)
 {
+    if (k->group) {
+        group_lost(w, k);
+        return;
+    }
     if (!w->options.setting && k->state == PROGRAM_HOLDS && chance(w, 30))
         sleep_until(
             w, k, w->now + roll(w, ms_to_ns(k->life.terms.ttl_ms) / 10));
@@ -364,7 +372,9 @@ void program_lost(struct world *w, struct worker *k)
 /* The caller gives up, or the handle is freed with the call that runs. */
 void program_cancel(struct world *w, struct worker *k)
 {
-    if (chance(w, 20))
+    if (k->group)
+        group_cancel(w, k);
+    else if (chance(w, 20))
         free_handle(w, k);
     else
         handle_cancel(w, k);
@@ -404,7 +414,7 @@ static void next_rings(struct world *w, struct alarm *alarm)
 void program_start(struct world *w, struct worker *k)
 {
     alarm_init(w, &k->next, next_rings);
-    if (!w->options.setting)
+    if (!w->options.setting && !k->group)
         sleep_until(w, k, w->now + 1 + roll(w, w->setting.think_ns));
 }
 

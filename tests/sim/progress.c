@@ -310,6 +310,7 @@ void progress_look(struct world *w)
     if (w->now < w->progress.next_look || !(w->checker.checked & looks))
         return;
     w->progress.next_look = w->now + LOOK_EVERY;
+    groups_look(w);
     for (unsigned i = 0; i < w->options.servers; i++)
         look_at_server(w, i);
     for (unsigned i = 0; i < w->setting.processes; i++)

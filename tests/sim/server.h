@@ -15,7 +15,7 @@
 #include "sim/queue.h"
 #include "sim/record.h"
 
-#define NAMES_MAX 4
+#define NAMES_MAX 5
 #define REPLICAS_MAX 3
 
 struct conn;

@@ -232,6 +232,16 @@ static void test_skew(void **state)
     }
 }
 
+/* Handles of several names that are taken in any order wait for each other. */
+static void test_several(void **state)
+{
+    (void)state;
+    work = WORK_SEVERAL;
+    assert_harm("name-order", 1, I6);
+    assert_harm("name-order", 3, I6);
+    work = WORK_LOCKS;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_in_line),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_several),
         cmocka_unit_test(test_failover),
         cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_forgetful),

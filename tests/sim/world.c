@@ -16,6 +16,7 @@
 #define LONGEST (UINT64_C(900) * NS_PER_S) /* virtual */
 #define TURNS_MAX 100000                   /* without time passing */
 #define AFTER_ALL (1000 * MS)
+#define NAMES_FEW 4 /* of a world without handles of several names */
 
 /* --------------------------------------------------------- time and chance */
 
@@ -116,7 +117,7 @@ static void choose_work(struct world *w)
 {
     struct setting *s = &w->setting;
     s->once = true;
-    for (unsigned i = 0; i < NAMES_MAX; i++)
+    for (unsigned i = 0; i < NAMES_FEW; i++)
         s->work[i] = (__typeof__(s->work[i]))roll(w, 3);
 }
 
@@ -189,6 +190,15 @@ static void choose_readers(struct world *w)
     s->trouble_ns = roll_from(w, 2000 * MS, 5000 * MS);
 }
 
+/* Handles that take 2 to 4 of 5 names, beside some of one name. */
+static void choose_several(struct world *w)
+{
+    struct setting *s = &w->setting;
+    s->groups = (unsigned)roll_from(w, 1, GROUPS_MAX);
+    s->workers = s->groups * MEMBERS_MAX + (unsigned)roll(w, 3);
+    s->names = (unsigned)roll_from(w, MEMBERS_MAX, NAMES_MAX);
+}
+
 /* Leases that outlast a failover, and connections that are silent for longer
  * than one. */
 static void choose_failover(struct world *w)
@@ -234,7 +244,7 @@ static void choose(struct world *w)
     struct setting *s = &w->setting;
     s->processes = (unsigned)roll_from(w, 2, PROCESSES_FEW);
     s->workers = (unsigned)roll_from(w, 1, WORKERS_FEW);
-    s->names = (unsigned)roll_from(w, 1, NAMES_MAX);
+    s->names = (unsigned)roll_from(w, 1, NAMES_FEW);
     s->min_ttl_ms = (uint32_t)roll_from(w, 60, 300);
     s->max_ttl_ms = (uint32_t)roll_from(w, s->min_ttl_ms, 1500);
     s->drift_ppm = 10000;
@@ -257,6 +267,8 @@ static void choose(struct world *w)
         choose_permits(w);
     if (w->options.readers)
         choose_readers(w);
+    if (w->options.several)
+        choose_several(w);
     bool sentinels = w->options.servers == 1 && w->options.sentinels;
     if (w->options.failover || w->options.replicas || sentinels)
         choose_failover(w);
@@ -354,9 +366,11 @@ static void stop(struct world *w)
         for (unsigned j = 0; p->alive && j < w->setting.workers; j++) {
             struct worker *k = &p->worker[j];
             handle_renew_no_more(w, k);
-            if (k->life.running && k->life.call != CALL_RELEASE)
+            if (k->life.running && !k->group && k->life.call != CALL_RELEASE)
                 handle_cancel(w, k);
         }
+        if (p->alive)
+            groups_stop(w, p);
         if (p->alive)
             process_turn(w, p);
     }
@@ -432,6 +446,7 @@ struct report world_run(const struct options *options, FILE *out)
     report.turns_outside = w->turns_outside;
     report.asked = w->asked;
     report.beside = w->beside;
+    report.together = w->together;
     report.most_holders = w->most_holders;
     report.alone = w->alone;
     report.starved_ms = w->progress.starved_ms;

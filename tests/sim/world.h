@@ -44,6 +44,7 @@ struct options {
     bool crowd;     /* many wait for a name, and strangers poll beside them */
     bool permits;   /* several hold a lock */
     bool readers;   /* ... and some want it alone, who poll */
+    bool several;   /* handles have several names */
     bool failover;  /* replicas take over */
     bool replicas;  /* ... and clients want them to have what they write */
     bool sentinels; /* ... and Sentinels decide that */
@@ -98,7 +99,8 @@ struct setting {
      * processes have a worker that wants it alone. Nobody waits in line. */
     bool readers;
     unsigned writers;
-    bool failover; /* replicas take over */
+    unsigned groups; /* in each process, with MEMBERS_MAX workers each */
+    bool failover;   /* replicas take over */
     /* The replicas have data, and so many of so many must have a write. */
     bool replicated;
     unsigned wait_replicas, replicas;
@@ -132,7 +134,8 @@ struct world {
     /* Grants of shared locks and permits; the most holders at once. */
     uint64_t beside;
     unsigned most_holders;
-    uint64_t alone; /* grants of an exclusive lock, with readers */
+    uint64_t alone;    /* grants of an exclusive lock, with readers */
+    uint64_t together; /* grants of several names */
     /* What became of work that must be done once. */
     uint64_t attempts, begun, unbegun, acts, late, found[FOUND_BUSY + 1];
 };
@@ -148,7 +151,7 @@ struct report {
     uint64_t hash, steps, virtual_ns;
     uint64_t begun, unbegun, acts, late, done, earlier_token_possible;
     uint64_t gaps, turns_outside, asked;
-    uint64_t beside;
+    uint64_t beside, together;
     unsigned most_holders;
     uint64_t alone;
     unsigned starved_ms; /* the longest that I21 saw somebody wait */
