@@ -73,24 +73,32 @@ done_testing() {
 
 # ------------------------------------------------------------------- waiting
 
-patience=1500 # looks, 20 ms apart: long for what comes at once, and free
+# A look starts programs, a sleep is one, and each takes milliseconds of a
+# processor that others need. So looks are not close together.
+patience=600 # looks, 50 ms apart: long for what comes at once, and free
 await() { # COMMAND...: until it succeeds, 30 s at least
     tries=0
     until "$@" > /dev/null 2>&1; do
         tries=$((tries + 1))
         [ $tries -lt "$patience" ] || return 1
-        sleep 0.02
+        sleep 0.05
     done
 }
+is_in_state() { # PID STATE, as in /proc
+    read -r stat 2> /dev/null < "/proc/$1/stat" || return 1
+    case $stat in
+    *") $2 "*) ;;
+    *) return 1 ;;
+    esac
+}
 gone() { # PID: there is no such process, or only its remains
-    ! kill -0 "$1" 2> /dev/null ||
-        grep -q '^[0-9]* (.*) Z' "/proc/$1/stat" 2> /dev/null
+    ! kill -0 "$1" 2> /dev/null || is_in_state "$1" Z
 }
 watches() { # PID: an nxlock that no signal would end unawares any more
     find "/proc/$1/fd" -lname '*signalfd*' 2> /dev/null | grep -q .
 }
 stopped() { # PID: all of it, by SIGSTOP
-    grep -q '^[0-9]* (.*) T' "/proc/$1/stat"
+    is_in_state "$1" T
 }
 finish() { # waits for $pid, but not for ever; its code
     await gone "$pid" || kill -KILL "$pid"
@@ -153,16 +161,25 @@ gives() { # CODE NAME ARGUMENT...
     [ "$code" -eq "$want" ]
     result $? "$name"
 }
+read_err() { # sets err_text to what standard error has, without a program
+    err_text=
+    while IFS= read -r err_line || [ -n "$err_line" ]; do
+        err_text="$err_text$err_line
+"
+    done < "$dir/err"
+}
 said() { # NAME TEXT...: each stands on standard error
     name=$1
     shift
+    read_err
     for words in "$@"; do
-        if ! grep -qF -e "$words" "$dir/err"; then
-            echo "# said: $(cat "$dir/err")"
-            echo "# lacks: $words"
-            result 1 "$name"
-            return
-        fi
+        case $err_text in
+        *"$words"*) continue ;;
+        esac
+        echo "# said: $err_text"
+        echo "# lacks: $words"
+        result 1 "$name"
+        return
     done
     result 0 "$name"
 }

@@ -227,7 +227,7 @@ bad_url() {
 until_lost() {
     rm -f "$dir/ready"
     launch run x --ttl 900ms -- sh -c 'trap "exit 0" TERM
-        : > "$0/ready"; while [ -e "$0" ]; do sleep 0.02; done' "$dir"
+        : > "$0/ready"; while [ -e "$0" ]; do sleep 0.1; done' "$dir"
     await test -e "$dir/ready"
 }
 
@@ -270,7 +270,7 @@ lost() {
     db DEL x > /dev/null
     rm -f "$dir/ready" "$dir/go"
     launch run x --ttl 900ms -- sh -c ': > "$0/ready"
-        while [ -e "$0" ] && [ ! -e "$0/go" ]; do sleep 0.02; done' "$dir"
+        while [ -e "$0" ] && [ ! -e "$0/go" ]; do sleep 0.1; done' "$dir"
     await test -e "$dir/ready"
     kill -STOP "$pid"
     : > "$dir/go"

@@ -15,7 +15,7 @@ hold() {
     rm -f "$dir/ready" "$dir/ended"
     launch run l --ttl "$ttl" "$@" -- sh -c 'trap "$1" TERM; cd "$0"
         echo $$ > new; mv new ready
-        while [ -e "$0" ] && [ ! -e go ]; do sleep 0.02; done' \
+        while [ -e "$0" ] && [ ! -e go ]; do sleep 0.1; done' \
         "$dir" "$handler"
     await test -e "$dir/ready"
 }
@@ -104,7 +104,7 @@ frozen() {
 orphan() {
     "$nxlock" run s -- sh -c 'echo $$ > "$0/orphan"
         kill -KILL $NXLOCK_SUPERVISOR_PID
-        while [ -e "$0" ]; do sleep 0.02; done' "$dir" 2> /dev/null
+        while [ -e "$0" ]; do sleep 0.1; done' "$dir" 2> /dev/null
     await test -s "$dir/orphan"
     check "a killed nxlock takes its child along" await gone \
         "$(cat "$dir/orphan")"

@@ -7,7 +7,7 @@
 # Usage: test_limits.sh PATH-OF-NXLOCK
 . "${0%/*}/rig.sh"
 
-deaf='trap "" TERM; : > "$0/ready"; while [ -d "$0" ]; do sleep 0.02; done'
+deaf='trap "" TERM; : > "$0/ready"; while [ -d "$0" ]; do sleep 0.1; done'
 
 # A command that runs until it is ended; OPTION... of nxlock.
 hold() {
@@ -121,7 +121,7 @@ at_most() {
     check "after that time and the grace ($took ms)" test $took -ge 490
     check "and the lock is free" is_free l
     gives 124 "a command that ends with 0 on TERM" run l --at-most 300ms -- \
-        sh -c 'trap "exit 0" TERM; while [ -d "$0" ]; do sleep 0.02; done' \
+        sh -c 'trap "exit 0" TERM; while [ -d "$0" ]; do sleep 0.1; done' \
         "$dir"
     gives 3 "one that is faster" run l --at-most 60s -- sh -c 'exit 3'
     hold --ttl 60s --grace 20s --at-most 200ms
@@ -153,7 +153,7 @@ on_lost() {
     rm -f "$dir/ready" "$dir/go" "$dir/told"
     launch run l --ttl 900ms --on-lost warn -- sh -c ': > "$0/ready"
         eval "cat <&$NXLOCK_LOST_FD"; : > "$0/told"
-        while [ -d "$0" ] && [ ! -e "$0/go" ]; do sleep 0.02; done' "$dir"
+        while [ -d "$0" ] && [ ! -e "$0/go" ]; do sleep 0.1; done' "$dir"
     await test -e "$dir/ready"
     check "the descriptor is silent while the lock is held" test ! -e \
         "$dir/told"
@@ -168,7 +168,7 @@ on_lost() {
     rm -f "$dir/ready"
     launch run l --ttl 900ms --on-lost kill -- sh -c '
         trap ": > \"$0/got\"; exit 0" TERM; : > "$0/ready"
-        while [ -d "$0" ]; do sleep 0.02; done' "$dir"
+        while [ -d "$0" ]; do sleep 0.1; done' "$dir"
     await test -e "$dir/ready"
     db DEL l > /dev/null
     ends 79 "--on-lost kill"
@@ -209,7 +209,7 @@ ${NXLOCK_FENCE-none} $NXLOCK_NAME"; exit 4' > "$dir/out" 2> "$dir/err"
 daemons='for how in "" setsid; do
     $how sh -c "$1" "$0" > /dev/null 2>&1 &
     echo $! >> "$0/left"
-done; while [ ! -e "$0/ready" ]; do sleep 0.02; done'
+done; while [ ! -e "$0/ready" ]; do sleep 0.1; done'
 all_left_gone() {
     while read -r one; do
         gone "$one" || return 1
@@ -276,7 +276,7 @@ given() {
     gives 0 "the watchdog has nothing of the caller's open" run l -- sh -c '
         until ! for fd in /proc/$PPID/fd/*; do
             readlink "$fd"; done | grep -v -e ^/dev/null -e ^socket: \
-            -e ^pipe: -e ^anon_inode:; do sleep 0.02; done' 3< "$0"
+            -e ^pipe: -e ^anon_inode:; do sleep 0.1; done' 3< "$0"
     gives 0 "which is not called nxlock" run l -- sh -c \
         'test "$(cat /proc/$PPID/comm)" = nxl-guard'
     gives 0 "the variables" run l --ttl 9s --prefix 'p%:' -- sh -c '
@@ -290,7 +290,7 @@ signals() {
     for signal in CONT WINCH; do
         rm -f "$dir/ready" "$dir/got"
         launch run l -- bash -c 'trap ": > \"$0/got\"; exit 6" '$signal'
-            : > "$0/ready"; while [ -d "$0" ]; do sleep 0.02; done' "$dir"
+            : > "$0/ready"; while [ -d "$0" ]; do sleep 0.1; done' "$dir"
         await test -e "$dir/ready"
         kill -$signal "$pid"
         ends 6 "$signal is passed on"

@@ -72,7 +72,7 @@ passed_on() {
         launch run s -- sh -c '
             trap "echo $0 > \"$1/got\"; exit 5" $2
             : > "$1/ready"
-            while [ -e "$1" ]; do sleep 0.02; done' \
+            while [ -e "$1" ]; do sleep 0.1; done' \
             "$signal" "$dir" "$(number_of "$signal")"
         await test -e "$dir/ready"
         kill -"$(number_of "$signal")" "$pid"
@@ -127,7 +127,7 @@ killed() {
 deaf() {
     rm -f "$dir/ready" "$dir/go"
     launch run s --ttl 900ms -- sh -c 'trap "" TERM; : > "$0/ready"
-        while [ -e "$0" ] && [ ! -e "$0/go" ]; do sleep 0.02; done; exit 6' \
+        while [ -e "$0" ] && [ ! -e "$0/go" ]; do sleep 0.1; done; exit 6' \
         "$dir"
     await test -e "$dir/ready"
     kill -TERM "$pid"

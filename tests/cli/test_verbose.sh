@@ -22,7 +22,7 @@ gives 3 "a command that fails" run v -v -- sh -c 'exit 3'
 said "has its lock released as well" "released 'v'"
 
 launch run v -v --ttl 300ms -- \
-    sh -c 'until grep -q renewed "$0/err"; do sleep 0.02; done' "$dir"
+    sh -c 'until grep -q renewed "$0/err"; do sleep 0.1; done' "$dir"
 ends 0 "a run that takes longer than a third of its lease"
 check "reports the renewal" \
     grep -q "^nxlock: renewed 'v', [0-9]*ms left\$" "$dir/err"

@@ -33,6 +33,7 @@ KINDS = {**{way: Kind(*of, False) for way, of in WAYS.items()},
          **{f"new-{way}": Kind(*of, True) for way, of in WAYS.items()}}
 PROCESSES = 3     # of each kind
 LIFE_S = 0.2      # of one that is replaced, at least
+TURN_S = 0.02     # between two looks at all contenders
 AIM_S = 5         # until all kinds have been seen to hold it at a time
 TIMEOUT_MS = 300  # of a request
 NEVER_S = 99      # stands for a first grant that did not come
@@ -154,7 +155,7 @@ class Trial:
         while time.monotonic() < end:
             for contender in self.contenders:
                 contender.turn()
-            time.sleep(0.005)
+            time.sleep(TURN_S)
 
     def contend_until(self, ns):
         self.contend((ns - stage.now_ns()) / 1e9)
