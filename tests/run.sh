@@ -42,7 +42,7 @@ root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 support=$root/tests/support
 # Most tests are asleep most of their time, so more at once than there are
 # processors; not many more, for they hold calls to their deadlines.
-jobs=8
+jobs=12
 jobs_fake=6
 jobs_instrumented=5
 started=$(date +%s)
@@ -365,21 +365,20 @@ configured() { # BUILD
     [ -f "$work/$1/build.ninja" ]
 }
 
-# What waits on real time is built first, so that the rest can be built while it
-# runs. What only computes or builds is run beside all the others. The
-# programs of the suite tabled are run by the test "table".
+# Short time-outs are kept with others of that kind alone, and all else is built
+# beside them. What only computes or builds is run beside the rest. Of the rest,
+# what waits on real time begins first (its priority in tests/meson.build): it
+# sleeps while others work. The programs of the suite tabled are run by the test
+# "table".
 by_gcc() {
-    build gcc --suite waits --suite fake || return 0
+    build gcc --suite fake || return 0
     beside_begin gcc gcc-beside "$seeds" --suite api --suite builds \
         --suite sim --suite fuzz --no-suite tabled
-    check gcc-waits gcc "$jobs" --no-rebuild --suite waits \
-        --no-suite fake
-    # Short time-outs are kept with others of that kind alone.
     check gcc-fake gcc "$jobs_fake" --no-rebuild --suite fake
     if beside_built; then
-        check gcc gcc "$jobs" --no-rebuild --no-suite fake --no-suite waits \
-            --no-suite api --no-suite builds --no-suite sim \
-            --no-suite fuzz --no-suite tabled --no-suite tls-long
+        check gcc gcc "$jobs" --no-rebuild --no-suite fake --no-suite api \
+            --no-suite builds --no-suite sim --no-suite fuzz \
+            --no-suite tabled --no-suite tls-long
         [ -z "$full" ] || check gcc-tls gcc "$jobs" --no-rebuild \
             --suite tls-long
     fi
