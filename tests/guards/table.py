@@ -55,7 +55,7 @@ ROW = re.compile(r"^\|(?: ([\w-]+))? \|[^|]*\| [^|]* \((\w+)\) \| "
                  r"nxlock-sim: ([^|]*) \|")
 GUARD = re.compile(r"^\| ([\w-]+) \|")
 SEED = re.compile(r"seed (\d+) of (\d+) servers?"
-                  r"(?:, `--work (\w+)`)?(?:, `--faults (\S+)`)?")
+                  r"(?:, `--work ([\w-]+)`)?(?:, `--faults (\S+)`)?")
 LIVE = re.compile(r"^without (\w+): (.*) \((\d+) ms\)", re.M)
 
 # One seed that breaks an invariant; the work is "" where programs lock.
@@ -182,14 +182,22 @@ def shown(page):
     return plays
 
 
+def searched_by(work):
+    """The program of SEARCHES that looks for seeds of such work."""
+    if work == "sentinels":
+        return "harm_sentinels"
+    if work == "readers" or work.startswith("permits"):
+        return "harm_permits"
+    return "harm"
+
+
 def played(plays):
     """[guard, harm, by, ms] of the simulator: a row for each invariant and
     program that searches."""
     rows = {}
     for play in plays:
-        program = play.work if play.work in ("permits", "sentinels") else ""
         row = rows.setdefault(
-            (play.guard, play.invariant, program), [[], 0])
+            (play.guard, play.invariant, searched_by(play.work)), [[], 0])
         some = ("1 server" if play.servers == "1"
                 else f"{play.servers} servers")
         with_faults = ("" if play.faults == "clean"
