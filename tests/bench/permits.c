@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* nxlock-bench-permits: what locks that several hold cost, and how long one
+ * waits for them. Exit status: 0 everything was measured, whether or not the
+ * goals were met; 1 something was not; 2 wrong usage. */
+#include "permits.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct permits_run permits_run = {
+    .program = "redis-server", .rounds = 15, .seconds = 10};
+
+static const struct {
+    const char *name;
+    permits_measure *measure;
+} cases[] = {
+    {"cost", permits_cost},
+    {"before", permits_before},
+    {"memory", permits_memory},
+    {"handoff", permits_handoff},
+    {"death", permits_death},
+    {"readers", permits_readers},
+    {"order", permits_order},
+    {"writer", permits_writer},
+    {"quorum", permits_quorum},
+    {"litter", permits_litter},
+    {"outside", permits_outside},
+};
+#define CASES (sizeof(cases) / sizeof(*cases))
+
+static const char help[] =
+    "usage: nxlock-bench-permits [options] [CASE...]\n"
+    "Measures locks that several hold. It starts private servers and stops\n"
+    "them at the end. Without a CASE it measures all:\n"
+    "\n"
+    "  cost     acquire and release beside holders, against the floor\n"
+    "  before   exclusive locks, at the server, against --before\n"
+    "  memory   of a holder at the server\n"
+    "  handoff  from a release to the next grant\n"
+    "  death    from the end of a dead holder's lease to the next grant\n"
+    "  readers  a thousand readers behind a writer\n"
+    "  order    twelve processes for three permits\n"
+    "  writer   a writer among twelve readers that never pause\n"
+    "  quorum   8 readers, 1 and 2 writers over three servers, 1 ms away\n"
+    "  litter   what is left when all are killed\n"
+    "  outside  a program that polls beside six readers; 90 s at least\n"
+    "\n"
+    "  --rounds N       of each measurement (15)\n"
+    "  --seconds S      of one with a crowd (10)\n"
+    "  --before LIBRARY libnxlock.so of an older version\n"
+    "  --server PROGRAM the server to start (redis-server)\n"
+    "  --help           this text\n";
+
+/* ------------------------------------------------------------------ output */
+
+static const char *current; /* case */
+
+static void print_row(
+    const char *what, const char *seen, double value, double least, double goal)
+{
+    bool met = value >= least && (goal <= 0 || value <= goal);
+
+    printf("| %s | %s | %s | ", current, what, seen);
+    if (least > 0)
+        printf("at least %g, %s |\n", least, met ? "met" : "not met");
+    else if (goal > 0)
+        printf("%g, %s |\n", goal, met ? "met" : "not met");
+    else
+        printf("|\n");
+    permits_run.missed += !met;
+}
+
+void permits_row(const char *what, const char *unit, const double *values,
+    int count, double goal)
+{
+    double low = values[0], high = values[0];
+    double median = median_of(values, count);
+    char seen[120];
+
+    for (int i = 1; i < count; i++) {
+        low = values[i] < low ? values[i] : low;
+        high = values[i] > high ? values[i] : high;
+    }
+    snprintf(seen, sizeof(seen), "%.4g%s [%.4g-%.4g]", median, unit, low, high);
+    print_row(what, seen, median, 0, goal);
+}
+
+void permits_figure(
+    const char *what, const char *unit, double value, double least, double goal)
+{
+    char seen[60];
+
+    snprintf(seen, sizeof(seen), "%.4g%s", value, unit);
+    print_row(what, seen, value, least, goal);
+}
+
+void permits_note(const char *format, ...)
+{
+    va_list arguments;
+
+    printf("| %s | ", current);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    printf(" | | |\n");
+}
+
+int permits_fail(const char *format, ...)
+{
+    va_list arguments;
+
+    fprintf(stderr, "nxlock-bench-permits: %s: ", current ? current : "start");
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return -1;
+}
+
+/* ------------------------------------------------------------------ server */
+
+void permits_pin(bool one)
+{
+    static cpu_set_t all;
+    static bool known;
+    cpu_set_t here;
+
+    if (!known)
+        known = sched_getaffinity(0, sizeof(all), &all) == 0;
+    here = all;
+    for (size_t i = 0, kept = 0; one && i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET(i, &here) && kept++ > 0)
+            CPU_CLR(i, &here);
+    }
+    sched_setaffinity(0, sizeof(here), &here);
+    server_place(&permits_run.server, &here);
+}
+
+redisContext *permits_connect(void)
+{
+    redisContext *redis = redisConnectUnix(permits_run.server.unix_path);
+
+    if (redis && !redis->err)
+        return redis;
+    permits_fail("cannot connect to the server");
+    if (redis)
+        redisFree(redis);
+    return NULL;
+}
+
+long long permits_ask(redisContext *redis, const char *format, ...)
+{
+    va_list arguments;
+    redisReply *reply;
+    long long result = -1;
+
+    va_start(arguments, format);
+    reply = redisvCommand(redis, format, arguments);
+    va_end(arguments);
+    if (reply && reply->type == REDIS_REPLY_INTEGER)
+        result = reply->integer;
+    freeReplyObject(reply);
+    return result;
+}
+
+double permits_command_us(redisContext *redis, const char *command)
+{
+    redisReply *reply = redisCommand(redis, "INFO commandstats");
+    char key[64];
+    const char *at;
+    double us = 0;
+
+    snprintf(key, sizeof(key), "cmdstat_%s:", command);
+    at = reply && reply->str ? strstr(reply->str, key) : NULL;
+    at = at ? strstr(at, "usec=") : NULL;
+    if (at)
+        us = strtod(at + strlen("usec="), NULL);
+    freeReplyObject(reply);
+    return us;
+}
+
+nxl_client *permits_client(const char *url)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client = NULL;
+    char why[160] = "";
+
+    options.errbuf = why;
+    options.errbuf_size = sizeof(why);
+    if (nxl_client_new(&client, url, &options) != NXL_OK) {
+        permits_fail("%s", why);
+        _exit(1);
+    }
+    return client;
+}
+
+nxl_lock *permits_lock(nxl_client *client, const char *name,
+    const struct permits_kind *kind, int64_t ttl_ms)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    nxl_lock *lock = NULL;
+
+    options.ttl_ms = ttl_ms;
+    options.permits = kind->permits;
+    options.shared = kind->shared;
+    if (nxl_lock_new(&lock, client, name, &options) != NXL_OK) {
+        permits_fail("%s", nxl_client_errmsg(client));
+        _exit(1);
+    }
+    return lock;
+}
+
+/* -------------------------------------------------------------------- main */
+
+static int set(int option, const char *value)
+{
+    char *end = NULL;
+    double number = value ? strtod(value, &end) : 0;
+    bool good = end && end != value && *end == '\0';
+
+    switch (option) {
+    case 'r':
+        permits_run.rounds = (int)number;
+        return good && number >= 1 && number <= BENCH_MAX_ROUNDS ? 0 : -1;
+    case 's':
+        permits_run.seconds = number;
+        return good && number >= 0.2 && number <= 3600 ? 0 : -1;
+    case 'b':
+        permits_run.before = value;
+        return 0;
+    case 'S':
+        permits_run.program = value;
+        return 0;
+    case 'h':
+        fputs(help, stdout);
+        exit(0);
+    default:
+        return -1;
+    }
+}
+
+static bool is_case(const char *name)
+{
+    for (size_t i = 0; i < CASES; i++) {
+        if (strcmp(cases[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"rounds", required_argument, NULL, 'r'},
+        {"seconds", required_argument, NULL, 's'},
+        {"before", required_argument, NULL, 'b'},
+        {"server", required_argument, NULL, 'S'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option, rc = 0;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+        rc |= set(option, optarg);
+    for (int i = optind; i < argc; i++)
+        rc |= is_case(argv[i]) ? 0 : -1;
+    if (rc)
+        fputs(help, stderr);
+    return rc;
+}
+
+static bool wanted(int argc, char **argv, const char *name)
+{
+    for (int i = optind; i < argc; i++) {
+        if (strcmp(argv[i], name) == 0)
+            return true;
+    }
+    return optind == argc;
+}
+
+/* Each case has a server of its own. */
+static int measure_one(permits_measure *measure)
+{
+    int rc = server_start(&permits_run.server, permits_run.program, NULL);
+
+    if (rc == 0)
+        rc = measure();
+    permits_pin(false);
+    server_stop(&permits_run.server);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    double load[1] = {0};
+    int rc = 0;
+
+    if (parse(argc, argv))
+        return 2;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    permits_pin(false);
+    for (size_t i = 0; i < CASES; i++) {
+        if (!wanted(argc, argv, cases[i].name))
+            continue;
+        if (!current)
+            printf("| case | | seen, medians | goal |\n|---|---|---|---|\n");
+        current = cases[i].name;
+        rc |= measure_one(cases[i].measure);
+    }
+    (void)getloadavg(load, 1);
+    printf("\n%s %s, %d rounds, load %.1f; goals not met: %d\n",
+        permits_run.program, permits_run.server.version, permits_run.rounds,
+        load[0], permits_run.missed);
+    return rc == 0 ? 0 : 1;
+}

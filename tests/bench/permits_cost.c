@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/* What a cycle of acquire and release costs, in time and at the server: beside
+ * holders, against SET NX PX and compare-and-delete by hand over the same
+ * hiredis; and that of an exclusive lock against an older version of the
+ * library. And the memory that a holder takes at the server. */
+#include "permits.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Batches are so short that some are not interrupted on a busy machine. */
+enum { BATCH = 50, BATCHES = 20, TTL_MS = 3600000 };
+enum { ROUNDS_MAX = BENCH_MAX_ROUNDS };
+
+static int rounds(void)
+{
+    int all = permits_run.rounds * BATCHES;
+
+    return all < ROUNDS_MAX ? all : ROUNDS_MAX;
+}
+
+static double least_of(const double *values)
+{
+    double least = values[0];
+
+    for (int i = 1; i < rounds(); i++)
+        least = values[i] < least ? values[i] : least;
+    return least;
+}
+
+/* Two rows: the ratios within the rounds, and that of the best rounds, which a
+ * busy machine changes least. The goal is for that one. */
+static void compare(
+    const char *what, const double *ours, const double *theirs, double goal)
+{
+    static double ratio[ROUNDS_MAX];
+    char words[200];
+
+    for (int i = 0; i < rounds(); i++)
+        ratio[i] = ours[i] / theirs[i];
+    permits_row(what, "", ratio, rounds(), 0);
+    snprintf(words, sizeof(words), "the best rounds, %.1f to %.1f us",
+        least_of(ours), least_of(theirs));
+    permits_figure(words, "", least_of(ours) / least_of(theirs), 0, goal);
+}
+
+#define URL_TERMS "?max_ttl_ms=3600000"
+
+static char url[600];
+
+static redisContext *begin_here(void)
+{
+    snprintf(url, sizeof(url), "%s" URL_TERMS, permits_run.server.unix_url);
+    return permits_connect();
+}
+
+/* ----------------------------------------------------------- beside holders */
+
+/* Half of the holders are of the kind that is measured, if they are mixed. */
+static const struct scene {
+    const char *words;
+    int holders;
+    bool mixed, exclusive;
+    double goal; /* of the time, against the floor */
+} scenes[] = {
+    {"an exclusive lock", 0, false, true, 0},
+    {"nobody else", 0, false, false, 1.9},
+    {"beside 3 holders", 3, false, false, 1.9},
+    {"beside 63 holders", 63, false, false, 1.9},
+    {"beside 999 holders", 999, false, false, 0},
+    {"beside 15 holders of two kinds", 15, true, false, 2.5},
+};
+enum {
+    SCENES = sizeof(scenes) / sizeof(*scenes),
+    BESIDE_3 = 2,
+    BESIDE_999 = 4
+};
+
+struct pair {
+    nxl_lock *lock;
+    double us[ROUNDS_MAX], server_us[ROUNDS_MAX];
+};
+
+static int floor_batch(redisContext *redis, const char *sha)
+{
+    char token[40];
+
+    for (int i = 0; i < BATCH; i++) {
+        snprintf(token, sizeof(token), "f1005f10-0000-4000-8000-%012d", i);
+        const char *set[] = {"SET", "floor", token, "NX", "PX", BENCH_TTL};
+        const char *delete[] = {"EVALSHA", sha, "1", "floor", token};
+        redisReply *reply = redisCommandArgv(redis, 6, set, NULL);
+        bool good = reply && reply->type == REDIS_REPLY_STATUS;
+
+        freeReplyObject(reply);
+        reply = redisCommandArgv(redis, 5, delete, NULL);
+        good = good && reply && reply->type == REDIS_REPLY_INTEGER &&
+               reply->integer == 1;
+        freeReplyObject(reply);
+        if (!good)
+            return permits_fail("the floor was not granted the lock");
+    }
+    return 0;
+}
+
+static int lock_batch(nxl_lock *lock)
+{
+    for (int i = 0; i < BATCH; i++) {
+        if (nxl_lock_acquire(lock, 0) != NXL_OK ||
+            nxl_lock_release(lock) != NXL_OK)
+            return permits_fail("%s", nxl_lock_errmsg(lock));
+    }
+    return 0;
+}
+
+static double cycle_us(redisContext *redis)
+{
+    return (permits_command_us(redis, "set") +
+               permits_command_us(redis, "evalsha")) /
+           BATCH;
+}
+
+/* lock NULL: of the floor. */
+static int timed(redisContext *redis, redisContext *floor, const char *sha,
+    nxl_lock *lock, double *us, double *server_us)
+{
+    double before = cycle_us(redis);
+    uint64_t began = bench_now_ns();
+    int rc = lock ? lock_batch(lock) : floor_batch(floor, sha);
+
+    *us = (double)(bench_now_ns() - began) / 1000 / BATCH;
+    *server_us = cycle_us(redis) - before;
+    return rc;
+}
+
+static void set_scene(nxl_client *client, int which, struct pair *pair)
+{
+    static const struct permits_kind exclusive = {"", 0, 0},
+                                     many = {"", 2000, 0}, more = {"", 3000, 0};
+    const struct scene *scene = &scenes[which];
+    char name[16];
+
+    snprintf(name, sizeof(name), "scn%02d", which);
+    for (int i = 0; i < scene->holders; i++) {
+        nxl_lock *holder = permits_lock(
+            client, name, scene->mixed && i % 2 ? &more : &many, TTL_MS);
+        if (nxl_lock_acquire(holder, 0) != NXL_OK) {
+            permits_fail("%s", nxl_lock_errmsg(holder));
+            _exit(1);
+        }
+    }
+    pair->lock = permits_lock(
+        client, name, scene->exclusive ? &exclusive : &many, 30000);
+}
+
+static void print_scenes(const struct pair *pairs, const double *floor_us,
+    const double *floor_server_us)
+{
+    char what[160];
+
+    for (int s = 0; s < SCENES; s++) {
+        snprintf(what, sizeof(what), "%s: time, to the floor", scenes[s].words);
+        compare(what, pairs[s].us, floor_us, scenes[s].goal);
+        snprintf(what, sizeof(what), "%s: at the server", scenes[s].words);
+        compare(what, pairs[s].server_us, floor_server_us, 0);
+    }
+    compare("1000 holders to 4: time", pairs[BESIDE_999].us, pairs[BESIDE_3].us,
+        1.1);
+}
+
+int permits_cost(void)
+{
+    static struct pair pairs[SCENES];
+    static double floor_us[ROUNDS_MAX], floor_server_us[ROUNDS_MAX];
+    redisContext *redis = begin_here(), *floor = permits_connect();
+    redisReply *sha =
+        floor ? redisCommand(floor, "SCRIPT LOAD %s", bench_release) : NULL;
+    nxl_client *client = permits_client(url);
+    int rc = redis && sha && sha->type == REDIS_REPLY_STRING ? 0 : -1;
+
+    for (int s = 0; rc == 0 && s < SCENES; s++)
+        set_scene(client, s, &pairs[s]);
+    permits_pin(true);
+    /* The first round is not counted. */
+    for (int i = -1; rc == 0 && i < rounds(); i++) {
+        int to = i < 0 ? 0 : i;
+
+        rc = timed(
+            redis, floor, sha->str, NULL, &floor_us[to], &floor_server_us[to]);
+        for (int k = 0; rc == 0 && k < SCENES; k++) {
+            struct pair *pair = &pairs[(k + to) % SCENES];
+
+            rc = timed(redis, floor, sha->str, pair->lock, &pair->us[to],
+                &pair->server_us[to]);
+        }
+    }
+    if (rc == 0)
+        print_scenes(pairs, floor_us, floor_server_us);
+    freeReplyObject(sha);
+    nxl_client_free(client);
+    if (redis)
+        redisFree(redis);
+    if (floor)
+        redisFree(floor);
+    return rc;
+}
+
+/* ------------------------------------------------------------ older version */
+
+/* The functions of one version of the library. */
+struct library {
+    __typeof__(&nxl_client_new) client_new;
+    __typeof__(&nxl_lock_new) lock_new;
+    __typeof__(&nxl_lock_acquire) acquire;
+    __typeof__(&nxl_lock_release) release;
+    __typeof__(&nxl_lock_errmsg) errmsg;
+    __typeof__(&nxl_once_begin) begin;
+    __typeof__(&nxl_once_tell) tell;
+    nxl_client *client[2]; /* one for each thread */
+    nxl_lock *lock[2], *once;
+};
+
+static int old_library(struct library *l)
+{
+    void *so =
+        dlopen(permits_run.before, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+
+    if (!so)
+        return permits_fail("%s", dlerror());
+    *(void **)&l->client_new = dlsym(so, "nxl_client_new");
+    *(void **)&l->lock_new = dlsym(so, "nxl_lock_new");
+    *(void **)&l->acquire = dlsym(so, "nxl_lock_acquire");
+    *(void **)&l->release = dlsym(so, "nxl_lock_release");
+    *(void **)&l->errmsg = dlsym(so, "nxl_lock_errmsg");
+    *(void **)&l->begin = dlsym(so, "nxl_once_begin");
+    *(void **)&l->tell = dlsym(so, "nxl_once_tell");
+    return l->client_new && l->lock_new && l->acquire && l->release &&
+                   l->errmsg && l->begin && l->tell
+               ? 0
+               : permits_fail("%s lacks a function", permits_run.before);
+}
+
+static int open_library(struct library *l)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    int rc = NXL_OK;
+
+    options.ttl_ms = 30000;
+    for (int i = 0; rc == NXL_OK && i < 2; i++) {
+        rc = l->client_new(&l->client[i], url, NULL);
+        if (rc == NXL_OK)
+            rc = l->lock_new(&l->lock[i], l->client[i], PERMITS_NAME, &options);
+    }
+    if (rc == NXL_OK)
+        rc = l->lock_new(&l->once, l->client[0], "once", &options);
+    return rc == NXL_OK ? 0 : permits_fail("an older or this version: %d", rc);
+}
+
+/* Cycles, or -1. */
+static int one_alone(struct library *l)
+{
+    for (int i = 0; i < BATCH; i++) {
+        if (l->acquire(l->lock[0], 0) != NXL_OK ||
+            l->release(l->lock[0]) != NXL_OK)
+            return permits_fail("%s", l->errmsg(l->lock[0]));
+    }
+    return BATCH;
+}
+
+struct contender {
+    struct library *library;
+    int number, rc;
+};
+
+static void *take_turns(void *argument)
+{
+    struct contender *c = argument;
+    nxl_lock *lock = c->library->lock[c->number];
+
+    for (int i = 0; c->rc == 0 && i < BATCH; i++) {
+        if (c->library->acquire(lock, 20000) != NXL_OK ||
+            c->library->release(lock) != NXL_OK)
+            c->rc = permits_fail("%s", c->library->errmsg(lock));
+    }
+    return NULL;
+}
+
+/* Two that ask again at once: each grant but the last ones is a hand-over. */
+static int two_in_line(struct library *l)
+{
+    struct contender both[2] = {{l, 0, 0}, {l, 1, 0}};
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, take_turns, &both[1]) != 0)
+        return permits_fail("no thread");
+    take_turns(&both[0]);
+    pthread_join(thread, NULL);
+    return both[0].rc || both[1].rc ? -1 : 2 * BATCH;
+}
+
+static int begin_and_tell(struct library *l)
+{
+    for (int i = 0; i < BATCH / 4; i++) {
+        if (l->begin(l->once, NULL, 0) != NXL_OK ||
+            l->tell(l->once, NXL_ONCE_FAILED, 0, "", 0) != NXL_OK)
+            return permits_fail("%s", l->errmsg(l->once));
+    }
+    return BATCH / 4;
+}
+
+/* SET is counted for itself only where no script calls it. */
+static const struct work {
+    const char *words;
+    int (*play)(struct library *);
+    bool sets;
+} works[] = {
+    {"exclusive, alone: at the server, to the older version", one_alone, true},
+    {"exclusive, two in line: at the server, to the older version", two_in_line,
+        false},
+    {"begin and tell: at the server, to the older version", begin_and_tell,
+        false},
+};
+enum { WORKS = sizeof(works) / sizeof(*works) };
+
+static int server_us(redisContext *redis, const struct work *work,
+    struct library *library, double *us)
+{
+    int cycles;
+
+    freeReplyObject(redisCommand(redis, "CONFIG RESETSTAT"));
+    cycles = work->play(library);
+    *us = permits_command_us(redis, "evalsha");
+    if (work->sets)
+        *us += permits_command_us(redis, "set");
+    *us /= cycles;
+    return cycles > 0 ? 0 : -1;
+}
+
+int permits_before(void)
+{
+    struct library now = {nxl_client_new, nxl_lock_new, nxl_lock_acquire,
+                       nxl_lock_release, nxl_lock_errmsg, nxl_once_begin,
+                       nxl_once_tell, {NULL}, {NULL}, NULL},
+                   old = {0};
+    static double us[2][ROUNDS_MAX];
+    redisContext *redis;
+    int rc;
+
+    if (!permits_run.before) {
+        permits_note("not measured: it needs --before");
+        return 0;
+    }
+    redis = begin_here();
+    rc = redis ? old_library(&old) : -1;
+    if (rc == 0)
+        rc = open_library(&now) || open_library(&old) ? -1 : 0;
+    permits_pin(true);
+    for (int w = 0; rc == 0 && w < WORKS; w++) {
+        for (int i = -1; rc == 0 && i < rounds(); i++) {
+            int to = i < 0 ? 0 : i;
+
+            for (int k = 0; rc == 0 && k < 2; k++) {
+                bool is_old = (k + to) % 2;
+
+                rc = server_us(
+                    redis, &works[w], is_old ? &old : &now, &us[is_old][to]);
+            }
+        }
+        if (rc == 0)
+            compare(works[w].words, us[0], us[1], 1.05);
+    }
+    if (redis)
+        redisFree(redis);
+    return rc;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+int permits_memory(void)
+{
+    static const int sizes[] = {4, 64, 128, 129, 1000};
+    static const struct permits_kind many = {"", 2000, 0};
+    redisContext *redis = begin_here();
+    nxl_client *client;
+    int held = 0;
+    char what[80];
+
+    if (!redis)
+        return -1;
+    client = permits_client(url);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        long long bytes;
+
+        while (held < sizes[i]) {
+            nxl_lock *lock = permits_lock(client, PERMITS_NAME, &many, TTL_MS);
+
+            if (nxl_lock_acquire(lock, 0) != NXL_OK)
+                return permits_fail("%s", nxl_lock_errmsg(lock));
+            held++;
+        }
+        bytes = permits_ask(redis, "MEMORY USAGE %s SAMPLES 0", PERMITS_NAME);
+        if (bytes < 0) {
+            permits_note("not measured: the server has no MEMORY USAGE");
+            break;
+        }
+        snprintf(what, sizeof(what), "a holder at the server, of %d", held);
+        permits_figure(what, " bytes", (double)bytes / held, 0, 160);
+    }
+    nxl_client_free(client);
+    redisFree(redis);
+    return 0;
+}
