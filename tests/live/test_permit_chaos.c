@@ -166,7 +166,7 @@ static struct fault {
     int count;
 } fault[FAULTS] = {
     {"a third killed", fault_kill_a_third, 250, 0},
-    {"killed", fault_kill, 500, 0}, {"stopped", fault_stop, 200, 0},
+    {"killed", fault_kill, 160, 0}, {"stopped", fault_stop, 200, 0},
     {"CLIENT KILL", fault_client_kill, 250, 0},
     {"SCRIPT FLUSH", fault_script_flush, 1500, 0},
     {"line or mark deleted", fault_delete_line, 700, 0},
@@ -366,6 +366,39 @@ static void all_kinds_and_faults(void **state)
     assert_nothing_left();
 }
 
+/* Two more mixes, if there is time for them. */
+static void many_faults(const struct role *mix)
+{
+    int seconds = seconds_of(0, 60);
+    if (seconds == 0)
+        skip();
+    roles = mix;
+    members = 14;
+    begin("job");
+    play(seconds, NO_THIRD, 0);
+    assert_nothing_left();
+}
+
+static void readers_and_writers(void **state)
+{
+    static const struct role mix[14] = {{.shared = 1}, {.permits = 0},
+        {.shared = 1}, {.shared = 1}, {.shared = 1, .poll = true},
+        {.shared = 1}, {.permits = 0}, {.shared = 1}, {.shared = 1},
+        {.poll = true}, {.shared = 1}, {.shared = 1}, {.permits = 0},
+        {.shared = 1}};
+    many_faults(mix);
+}
+
+static void weights_and_limits(void **state)
+{
+    static const struct role mix[14] = {{POOL}, {.permits = 8, .weight = 5},
+        {.permits = 2}, {POOL, .weight = 3}, {.permits = 8}, {POOL},
+        {.permits = 8, .weight = 2}, {.permits = 3, .weight = 2},
+        {POOL, .weight = 4}, {POOL, .poll = true}, {.permits = 8, .weight = 8},
+        {.permits = 3}, {.permits = 8}, {.permits = 8, .poll = true}};
+    many_faults(mix);
+}
+
 static void with_restarts(void **state)
 {
     roles = all;
@@ -426,6 +459,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_third_of_a_pool_is_killed, clean_up),
         cmocka_unit_test_teardown(all_kinds_and_faults, clean_up),
+        cmocka_unit_test_teardown(readers_and_writers, clean_up),
+        cmocka_unit_test_teardown(weights_and_limits, clean_up),
         cmocka_unit_test_teardown(two_versions, clean_up),
         cmocka_unit_test_setup_teardown(with_restarts, start_durable, clean_up),
     };
