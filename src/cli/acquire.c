@@ -21,6 +21,7 @@
 #include "cli/holders.h"
 #include "cli/label.h"
 #include "cli/line.h"
+#include "cli/names.h"
 #include "cli/outage.h"
 #include "cli/report.h"
 
@@ -30,15 +31,21 @@
 #define TAKE_OVER_MS 2000
 #define LOOK_AGAIN (10 * NS_PER_S)
 
-/* A wait, and a second handle that inspects the lock in the meantime. */
+/* A wait, and a second handle that inspects the lock in the meantime. Several
+ * names are inspected one after the other, in the order of the wait: it is for
+ * the first one that another has. */
 struct wait {
     struct session *session;
     const nxl_once_options *once; /* begin a record too; NULL: only acquire */
     uint64_t since;
     nxl_lock *looker; /* the second handle; NULL: not needed so far */
     uint64_t look_at; /* when to inspect; NEVER: an inspection is running */
+    size_t order[NXL_NAMES_MAX]; /* the numbers of the names, sorted */
+    size_t place;                /* in order: of the name that is inspected */
+    bool blocked;                /* an earlier name is held by another */
     struct outage outage;
-    bool reported_holder, reported_refusal;
+    bool reported_holder[NXL_NAMES_MAX]; /* by number */
+    bool reported_refusal;
     int code; /* exit code that ends the wait; 0: it goes on */
 };
 
@@ -126,27 +133,55 @@ static void report_refusal(struct wait *wait)
         why);
 }
 
+static bool is_last_name(const struct wait *wait)
+{
+    const struct session *session = wait->session;
+    const struct args *args = session->all ? session->all : session->args;
+
+    return wait->place + 1 == names_count(args);
+}
+
 static void report_waiting(struct wait *wait, const struct holders *holders)
 {
     struct session *session = wait->session;
     char words[HOLDER_WORDS], polls[LINE_POLLS] = "", who[HOLDER_WHO];
     struct event event = {.kind = EVENT_WAITING,
         .holder = holders_who(who, holders),
+        .busy = session->args->name,
         .left_ms = holders->first.left_ms};
 
+    if (wait->blocked)
+        return;
     /* It may be this process: a grant that does not count, or on some of
-     * several servers. */
+     * several servers; or a name that is held while others are waited for. */
     if (nxl_holder_is(&holders->first, nxl_lock_token(session->lock))) {
-        report_refusal(wait);
+        if (is_last_name(wait))
+            report_refusal(wait);
         return;
     }
-    if (wait->reported_holder)
+    wait->blocked = true;
+    if (wait->reported_holder[wait->order[wait->place]])
         return;
-    wait->reported_holder = true;
+    wait->reported_holder[wait->order[wait->place]] = true;
     if (session->args->verbose)
         line_polls(polls, session);
     event_report(event, "waiting for '%s': %s%s", session->args->shown,
         holders_words(words, holders), polls);
+}
+
+/* After the inspection of a name: that of the next one, at once; after the last
+ * one, from the first one later. */
+static void look_at_next(struct wait *wait)
+{
+    bool last = is_last_name(wait);
+
+    wait->look_at = nxl_now_ns() + (last ? LOOK_AGAIN : 0);
+    wait->blocked = wait->blocked && !last;
+    if (names_several(wait->session->all)) {
+        nxl_lock_free(wait->looker);
+        wait->looker = NULL;
+    }
+    wait->place = last ? 0 : wait->place + 1;
 }
 
 /* Takes the result of the inspection. */
@@ -155,7 +190,7 @@ static void take_inspection(struct wait *wait, int result)
     struct session *session = wait->session;
     struct holders holders = {.first = NXL_HOLDER_INIT};
 
-    wait->look_at = nxl_now_ns() + LOOK_AGAIN;
+    session_about(session, wait->order[wait->place]);
     result = holders_take(&holders, session, wait->looker, result);
     if (result == NXL_OK || result == NXL_FREE)
         outage_ended(&wait->outage, session->args, waited_ms(wait));
@@ -168,23 +203,27 @@ static void take_inspection(struct wait *wait, int result)
     } else if (result == NXL_OK) {
         report_waiting(wait, &holders);
     } else if (result == NXL_FREE) {
-        report_refusal(wait);
+        if (!wait->blocked && is_last_name(wait))
+            report_refusal(wait);
     } else if (!holders.hidden) {
         outage_began(
             &wait->outage, session, result, nxl_lock_errmsg(wait->looker));
     }
     holders_free(&holders);
+    look_at_next(wait);
+    session_about_all(session);
     if (wait->code != 0)
         nxl_lock_cancel(session->lock);
 }
 
 static void start_inspection(struct wait *wait)
 {
-    const struct args *args = wait->session->args;
+    struct session *session = wait->session;
+    size_t i = wait->order[wait->place];
 
     wait->look_at = NEVER;
-    if (!wait->looker && nxl_lock_new(&wait->looker, wait->session->client,
-                             args->name, NULL) != NXL_OK)
+    if (!wait->looker && nxl_lock_new(&wait->looker, session->client,
+                             names_at(session->args, i), NULL) != NXL_OK)
         return;
     int rc = nxl_lock_inspect_start(wait->looker);
     if (rc != NXL_PENDING)
@@ -212,42 +251,91 @@ static int finish_acquire(struct wait *wait)
     }
 }
 
-/* Reports that the lock stayed busy; returns the exit code. */
+/* Reports, after an inspection with that result, that the session's one name
+ * stayed busy; returns the exit code. */
+static int report_busy_name(
+    struct wait *wait, int rc, const struct holders *holders)
+{
+    struct session *session = wait->session;
+    struct event event = {.kind = EVENT_SKIPPED,
+        .skip = SKIP_BUSY,
+        .waited_ms = waited_ms(wait),
+        .busy = session->args->name};
+    char words[HOLDER_WORDS], who[HOLDER_WHO];
+
+    if (session->caught != 0)
+        return session_interrupted(session);
+    if (rc == NXL_E_WRONG_TYPE)
+        return report_wrong_type(session, session->lock);
+    if (rc == NXL_OK && holder_is_data(&holders->first))
+        return report_data(session, &holders->first);
+    if (rc == NXL_OK)
+        event.holder = holders_who(who, holders);
+    event_report(event, "'%s' is %s", session->args->shown,
+        rc == NXL_OK ? holders_words(words, holders)
+                     : "held by another process");
+    return session->args->busy_code;
+}
+
+/* Does what was found keep the session's name from being acquired? */
+static bool keeps_out(
+    const struct session *session, int rc, const struct holders *holders)
+{
+    return session->caught != 0 || rc == NXL_E_WRONG_TYPE ||
+           (rc == NXL_OK &&
+               !holders_leave_room(holders, holders_wanted(session->args)));
+}
+
+/* The names may have become free since. */
+static int report_busy_before(struct wait *wait)
+{
+    struct session *session = wait->session;
+
+    event_report((struct event){.kind = EVENT_SKIPPED,
+                     .skip = SKIP_BUSY,
+                     .waited_ms = waited_ms(wait)},
+        "one of '%s' was held by another process", session->args->shown);
+    return session->args->busy_code;
+}
+
+/* Reports that the lock stayed busy, or the first of several names that did;
+ * returns the exit code. */
 static int report_busy(struct wait *wait)
 {
     struct session *session = wait->session;
-    struct event event = {
-        .kind = EVENT_SKIPPED, .skip = SKIP_BUSY, .waited_ms = waited_ms(wait)};
-    char words[HOLDER_WORDS], who[HOLDER_WHO];
-    struct holders holders;
-    int rc = holders_ask(session, &holders);
-    int code = session->args->busy_code;
+    size_t count = names_count(session->args);
+    bool found = false;
+    int code = 0;
 
-    if (session->caught != 0) {
-        code = session_interrupted(session);
-    } else if (rc == NXL_E_WRONG_TYPE) {
-        code = report_wrong_type(session, session->lock);
-    } else if (rc == NXL_OK && holder_is_data(&holders.first)) {
-        code = report_data(session, &holders.first);
-    } else {
+    for (size_t i = 0; !found && i < count; i++) {
+        struct holders holders = {.first = NXL_HOLDER_INIT};
+        int rc = session_enter(session, wait->order[i]);
         if (rc == NXL_OK)
-            event.holder = holders_who(who, &holders);
-        event_report(event, "'%s' is %s", session->args->shown,
-            rc == NXL_OK ? holders_words(words, &holders)
-                         : "held by another process");
+            rc = holders_ask(session, &holders);
+        found = count == 1 || keeps_out(session, rc, &holders);
+        if (found)
+            code = report_busy_name(wait, rc, &holders);
+        holders_free(&holders);
+        session_leave(session);
     }
-    holders_free(&holders);
-    return code;
+    return found ? code : report_busy_before(wait);
 }
 
-/* Did a dead program of the timestamp scheme leave the key? An acquire without
- * a wait does not read the old value; one that waits takes it over. */
+/* Did a dead program of the timestamp scheme leave the key, and is no other
+ * name held? An acquire without a wait does not read the old value; one that
+ * waits takes it over. */
 static bool is_left_over(struct session *session)
 {
-    nxl_holder holder = NXL_HOLDER_INIT;
+    size_t count = names_count(session->args), over = 0, held = 0;
 
-    return holder_ask(session, &holder) == NXL_OK && session->caught == 0 &&
-           holder_is_over(&holder);
+    for (size_t i = 0; held == 0 && session->caught == 0 && i < count; i++) {
+        nxl_holder holder = NXL_HOLDER_INIT;
+        if (session_enter(session, i) == NXL_OK &&
+            holder_ask(session, &holder) == NXL_OK)
+            *(holder_is_over(&holder) ? &over : &held) += 1;
+        session_leave(session);
+    }
+    return over > 0 && held == 0 && session->caught == 0;
 }
 
 static int attempt(struct wait *wait, int64_t wait_ms)
@@ -297,9 +385,12 @@ static void report_grant(struct session *session, uint64_t since)
 {
     const struct args *args = session->args;
     int64_t took_ms = ms_between(since, session->granted);
-    uint64_t fence = nxl_lock_fence(session->lock);
+    uint64_t fence = nxl_lock_fence(session->lock), fences[NXL_NAMES_MAX];
     char ttl[DURATION_ROOM], text[DURATION_ROOM];
     char waited[64] = "at once", number[64] = "";
+
+    for (size_t i = 0; i < names_count(args); i++)
+        fences[i] = nxl_lock_fence_of(session->lock, i);
 
     if (took_ms >= AT_ONCE_MS)
         snprintf(waited, sizeof(waited), "after waiting %s",
@@ -310,7 +401,8 @@ static void report_grant(struct session *session, uint64_t since)
     event_report((struct event){.kind = EVENT_ACQUIRED,
                      .waited_ms = took_ms,
                      .left_ms = nxl_lock_remaining_ms(session->lock),
-                     .fence = fence},
+                     .fence = fence,
+                     .fences = fences},
         "acquired '%s' %s, for %s%s", args->shown, waited,
         duration_text(ttl, args->ttl_ms), number);
 }
@@ -350,6 +442,8 @@ bool acquire_for(struct session *session, int *code)
     uint64_t now = nxl_now_ns();
     struct wait wait = {
         .session = session, .since = now, .look_at = now + LOOK_AFTER};
+
+    names_order(session->args, wait.order);
     int rc = acquire_with_fallbacks(session, &wait);
 
     nxl_lock_free(wait.looker);
@@ -468,8 +562,9 @@ int subcommand_acquire(const struct args *args)
         int64_t left_ms = nxl_lock_remaining_ms(session.lock);
         event_report(
             (struct event){.kind = EVENT_LEFT_HELD, .left_ms = left_ms},
-            "left '%s' held: its lease ends in %s unless it is renewed",
-            args->shown, duration_rough(text, left_ms));
+            "left '%s' held: %s in %s unless it is renewed", args->shown,
+            names_word(args, "its lease ends", "their leases end"),
+            duration_rough(text, left_ms));
         session_leave_held(&session, EXIT_DONE);
     }
     session_close(&session);

@@ -83,10 +83,12 @@ struct conf;
 
 struct args {
     enum command command;
-    const char *word;         /* the command as it was written */
-    const char *name;         /* of the lock; list: GLOB. list, doctor,
-                               * drill: or NULL */
-    char shown[NAME_SHOWN];   /* in messages */
+    const char *word; /* the command as it was written */
+    const char *name; /* of the lock; list: GLOB. list, doctor,
+                       * drill: or NULL */
+    const char *also[NXL_NAMES_MAX - 1]; /* --also: names locked with it */
+    size_t also_count;
+    char shown[NAMES_SHOWN];  /* in messages, see names.h */
     char pasted[NAME_PASTED]; /* in commands that a message proposes */
     const char *token;        /* renew, release and unlock */
     char **child;             /* the words after "--", ends with NULL; NULL: the

@@ -224,12 +224,16 @@ static bool is_logged_in(nxl_client *client)
 
 void connect_advise(const struct args *args, nxl_client *client, int result)
 {
+    char pasted[NAME_PASTED] = "";
+
+    if (args->name)
+        name_pasted(pasted, args->name);
     if (result == NXL_E_DENIED && source_is_stripped(args))
         source_explain();
     else if (result == NXL_E_DENIED && is_logged_in(client))
         say("'nxlock doctor%s%s', with the same server and user, names a "
             "missing permission; docs/acl.md has all that are needed",
-            args->pasted[0] != '\0' ? " " : "", args->pasted);
+            pasted[0] != '\0' ? " " : "", pasted);
     else if (result == NXL_E_UNREACHABLE && source_is_default(args))
         say_default();
     if ((result == NXL_E_UNREACHABLE || result == NXL_E_DENIED) &&

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/conf.h"
+#include "cli/names.h"
 #include "cli/table.h"
 #include "cli/urls.h"
 #include "cli/variables.h"
@@ -108,16 +109,69 @@ static bool set_urls(const struct args *args)
 }
 
 /* The key is the prefix and the name. */
-static bool set_key(const struct session *session)
+static bool set_key(
+    const struct session *session, const char *variable, const char *name)
 {
     char *key = NULL;
 
-    if (asprintf(&key, "%s%s", nxl_client_prefix(session->client),
-            session->args->name) < 0)
+    if (asprintf(&key, "%s%s", nxl_client_prefix(session->client), name) < 0)
         return false;
-    bool ok = setenv("NXLOCK_KEY", key, 1) == 0;
+    bool ok = setenv(variable, key, 1) == 0;
     free(key);
     return ok;
+}
+
+/* The variables that each of several names has: PREFIX1 is that of NAME. */
+#define NUMBERED_NAME "NXLOCK_NAME_"
+#define NUMBERED_KEY "NXLOCK_KEY_"
+#define NUMBERED_FENCE "NXLOCK_FENCE_"
+#define NUMBERED_ROOM 32
+
+static const char *numbered(char *out, const char *prefix, size_t number)
+{
+    snprintf(out, NUMBERED_ROOM, "%s%zu", prefix, number);
+    return out;
+}
+
+static void unset_numbered(void)
+{
+    static const char *const prefixes[] = {
+        NUMBERED_NAME, NUMBERED_KEY, NUMBERED_FENCE};
+    char variable[NUMBERED_ROOM];
+
+    unsetenv("NXLOCK_NAME_COUNT");
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        for (size_t number = 1; number <= NXL_NAMES_MAX; number++)
+            unsetenv(numbered(variable, prefixes[i], number));
+    }
+}
+
+static bool set_one_of_several(const struct session *session, size_t i)
+{
+    const char *name = names_at(session->args, i);
+    uint64_t fence =
+        session->unlocked ? 0 : nxl_lock_fence_of(session->lock, i);
+    char variable[NUMBERED_ROOM];
+
+    return setenv(numbered(variable, NUMBERED_NAME, i + 1), name, 1) == 0 &&
+           set_key(session, numbered(variable, NUMBERED_KEY, i + 1), name) &&
+           (fence == 0 ||
+               set_number_variable(
+                   numbered(variable, NUMBERED_FENCE, i + 1), fence));
+}
+
+static bool set_names(const struct session *session)
+{
+    const struct args *args = session->args;
+    bool ok = setenv("NXLOCK_NAME", args->name, 1) == 0 &&
+              set_key(session, "NXLOCK_KEY", args->name);
+
+    unset_numbered();
+    if (!names_several(args))
+        return ok;
+    for (size_t i = 0; ok && i < names_count(args); i++)
+        ok = set_one_of_several(session, i);
+    return ok && set_number_variable("NXLOCK_NAME_COUNT", names_count(args));
 }
 
 static bool set_lock(const struct session *session)
@@ -161,9 +215,9 @@ bool environ_set(
     const struct args *args = session->args;
 
     return set_outer(session) && set_urls(args) && variables_pass(args) &&
-           set_key(session) &&
+           set_names(session) &&
            (session->unlocked ? set_no_lock() : set_lock(session)) &&
-           set_attempt(attempt) && setenv("NXLOCK_NAME", args->name, 1) == 0 &&
+           set_attempt(attempt) &&
            set_number_variable(
                "NXLOCK_TTL_MS", (unsigned long long)args->ttl_ms) &&
            set_number_variable(

@@ -157,6 +157,9 @@ void event_report(struct event event, const char *format, ...)
     event.sentence = sentence;
     event.name = reporter.args->name ? reporter.args->name : "";
     event.shown = reporter.args->shown;
+    event.also = reporter.args->also;
+    event.also_count = reporter.args->also_count;
+    event.busy = event.also_count > 0 ? event.busy : NULL;
     event.label = reporter.label[0] != '\0' ? reporter.label : NULL;
     timespec_get(&event.time, TIME_UTC);
     gather_end(&event);

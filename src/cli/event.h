@@ -19,8 +19,9 @@
 
 /* The words are in event.c, and are those of --log json. */
 enum event_kind {
-    EVENT_WAITING,       /* the lock is held by another; reported once */
-    EVENT_ACQUIRED,      /* facts: waited_ms, left_ms, fence */
+    EVENT_WAITING,       /* the lock is held by another; reported once for
+                          * each name; facts: holder, busy, left_ms */
+    EVENT_ACQUIRED,      /* facts: waited_ms, left_ms, fence or fences */
     EVENT_UNFENCED,      /* run: the lock has no fencing token; facts: why */
     EVENT_RENEWED,       /* facts: left_ms */
     EVENT_NOT_RENEWED,   /* a renewal failed, the first one; facts: left_ms */
@@ -31,7 +32,7 @@ enum event_kind {
     EVENT_FREE,          /* wait: the lock is free; facts: waited_ms */
     EVENT_REMOVED,       /* unlock removed it; facts: holder */
     EVENT_SKIPPED,       /* CMD is not run, or acquire and wait gave up; facts:
-                          * skip, waited_ms, holder */
+                          * skip, waited_ms, holder, busy */
     EVENT_DOUBT,         /* once: it is unknown whether it was done */
     EVENT_SERVER_DOWN,   /* no server can decide; facts: why */
     EVENT_SERVER_UP,     /* after EVENT_SERVER_DOWN */
@@ -72,22 +73,26 @@ struct event {
     bool always; /* print the sentence even without -v and a terminal */
     bool logged; /* the watchdog has already written it to the log */
     /* Facts, in milliseconds; which ones an event has is said above. */
-    int64_t waited_ms;  /* for the lock */
-    int64_t held_ms;    /* since the lock was acquired; ENDED: in all */
-    int64_t left_ms;    /* until the lease expires */
-    int64_t ran_ms;     /* how long CMD ran */
-    int64_t pause_ms;   /* until the server grants locks again */
-    uint64_t fence;     /* the fencing token; 0: none */
-    int64_t pid;        /* of CMD; 0: it was not started */
-    int code;           /* the exit code */
-    const char *holder; /* the label of who holds it; NULL: it has none */
-    const char *why;    /* the reason, from the library or the system; NULL */
+    int64_t waited_ms;      /* for the lock */
+    int64_t held_ms;        /* since the lock was acquired; ENDED: in all */
+    int64_t left_ms;        /* until the lease expires */
+    int64_t ran_ms;         /* how long CMD ran */
+    int64_t pause_ms;       /* until the server grants locks again */
+    uint64_t fence;         /* the fencing token; 0: none */
+    int64_t pid;            /* of CMD; 0: it was not started */
+    int code;               /* the exit code */
+    const char *holder;     /* the label of who holds it; NULL: it has none */
+    const char *busy;       /* of several names, the one that the holder has */
+    const uint64_t *fences; /* ACQUIRED: of several names, one each; NULL */
+    const char *why; /* the reason, from the library or the system; NULL */
     enum skip skip;
     enum result result;
     /* Filled in by event_report(). */
     const char *sentence; /* for people, one line without the newline */
     const char *name;     /* of the lock; "": the command has none */
-    const char *shown;    /* the same, as messages show it */
+    const char *shown;    /* the same, as messages show it, with the others */
+    const char *const *also; /* the other names that are locked with it */
+    size_t also_count;
     const char *label;    /* of this process; NULL: the lock has none */
     struct timespec time; /* when, by the wall clock */
 };

@@ -94,13 +94,13 @@ static bool number_of(const struct event *event, size_t i, int64_t *number)
 
 /* How much of an event is written: less if it does not fit into one write. A
  * name that is cut says how long it is. */
-enum extent { WHOLE, ONLY_NAME, NAME_CUT, EXTENTS };
+enum extent { WHOLE, NOT_ALL_NAMES, ONLY_NAME, NAME_CUT, EXTENTS };
 
 /* The words of an event; why is a copy without control characters. */
 struct word {
     const char *json, *text;
 };
-#define WORDS 6
+#define WORDS 7
 
 static void words_of(const struct event *event, enum extent extent, char *why,
     struct word words[WORDS])
@@ -121,6 +121,7 @@ static void words_of(const struct event *event, enum extent extent, char *why,
     words[4] = (struct word){
         "result", ended ? event_result_word(event->result) : NULL};
     words[5] = (struct word){"why", event->why ? why : NULL};
+    words[6] = (struct word){"busy", event->busy};
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -193,6 +194,23 @@ static void write_to_file(const struct event *event)
     write_line(line, (size_t)length);
 }
 
+/* All names, each with its fencing token if the event has these. */
+static void put_names(struct json *json, const struct event *event)
+{
+    struct json item;
+
+    json_list_begin(json, "names");
+    for (size_t i = 0; i <= event->also_count; i++) {
+        const char *name = i == 0 ? event->name : event->also[i - 1];
+        json_item(json, &item, i == 0);
+        json_text(&item, "name", name, strlen(name));
+        if (event->fences && event->fences[i] > 0)
+            json_number(&item, "fence", (int64_t)event->fences[i]);
+        json_item_end(&item);
+    }
+    json_list_end(json);
+}
+
 static void put_json(
     struct json *json, const struct event *event, enum extent extent)
 {
@@ -209,15 +227,17 @@ static void put_json(
     json_number(json, "pid", getpid());
     words_of(event, extent, why, words);
     for (size_t i = 0; i < WORDS; i++) {
-        if (words[i].text && (extent == WHOLE || i == 0))
+        if (words[i].text && (extent < ONLY_NAME || i == 0))
             json_text(
                 json, words[i].json, words[i].text, strlen(words[i].text));
     }
+    if (event->also_count > 0 && extent == WHOLE)
+        put_names(json, event);
     for (size_t i = 0; i < NUMBERS; i++) {
         if (number_of(event, i, &number))
             json_number(json, numbers[i].json, number);
     }
-    if (extent == WHOLE)
+    if (extent < ONLY_NAME)
         json_text(json, "message", event->sentence, strlen(event->sentence));
     json_end(json);
 }

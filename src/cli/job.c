@@ -21,6 +21,7 @@
 #include "cli/explain.h"
 #include "cli/keyboard.h"
 #include "cli/loss.h"
+#include "cli/names.h"
 #include "cli/report.h"
 #include "cli/timing.h"
 
@@ -327,8 +328,8 @@ static bool may_start(struct job *job, int *code)
         nxl_now_ns() + ms_as_ns(args->run.grace_ms) + job->margin >=
             job->renewal.deadline) {
         event_report((struct event){.kind = EVENT_FAILED},
-            "cannot run %s: '%s' was acquired too late, its lease is ending",
-            job->words[0], args->shown);
+            "cannot run %s: '%s' %s acquired too late, the lease is ending",
+            job->words[0], args->shown, names_word(args, "was", "were"));
         *code = EXIT_UNAVAILABLE;
         return false;
     }

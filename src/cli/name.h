@@ -12,6 +12,8 @@
 #include "model/companion.h"
 
 #define NAME_SHOWN 112
+/* Of what messages show of several names. */
+#define NAMES_SHOWN (3 * NAME_SHOWN + 32)
 #define NAME_PASTED 512
 
 /* name without control bytes, and cut if it is long. Returns out, which has

@@ -14,6 +14,7 @@
 
 #include <nxlock.h>
 
+#include "cli/names.h"
 #include "cli/report.h"
 #include "cli/secret.h"
 #include "cli/table.h"
@@ -62,6 +63,7 @@ static const struct {
     {"permits", "work that must be done once needs an exclusive lock"},
     {"shared", "work that must be done once needs an exclusive lock"},
     {"weight", "work that must be done once needs an exclusive lock"},
+    {"also", "its record is about one piece of work, which has one name"},
     {"on-down", "without a server nothing is known about the work"},
 };
 #define NOT_OF_ONCE (sizeof(not_of_once) / sizeof(not_of_once[0]))
@@ -247,8 +249,12 @@ static int word_too_many(const struct walk *walk, const char *word)
             shown, args->word, args->pasted);
     else if (dashes_follow(walk))
         say("unexpected '%s' between NAME and '--': quote a NAME that has "
-            "spaces or, if '%s' is the command, write: nxlock %s %s -- %s ...",
-            shown, shown, args->word, args->pasted, word_pasted(pasted, shown));
+            "spaces%s, or, if '%s' is the command, write: nxlock %s %s -- %s "
+            "...",
+            shown,
+            args->command == CMD_RUN ? ", write --also before another NAME"
+                                     : "",
+            shown, args->word, args->pasted, word_pasted(pasted, shown));
     else
         say("'--' is missing before '%s'; write: nxlock %s %s -- %s%s", shown,
             args->word, args->pasted, word_pasted(pasted, shown),
@@ -384,6 +390,9 @@ static const char *option_fault(const struct args *args)
         return "--line excludes --token, --force, --holder and --all";
     if (args->command == CMD_UNLOCK && unlock_ways(args) > 1)
         return "--token, --force, --holder and --all exclude each other";
+    if (names_several(args) && args->run.every_ms > 0)
+        return "--also and --every exclude each other: the record of the runs "
+               "belongs to one name";
     fault = once_fault(args);
     return fault ? fault : share_fault(args);
 }
@@ -407,6 +416,8 @@ static int check_complete(struct args *args)
         say("%s", fault);
         return EXIT_USAGE;
     }
+    if (names_repeated(args))
+        return EXIT_USAGE;
     if (args->script) {
         args->shell[0] = path;
         args->shell[1] = flag;
@@ -416,7 +427,7 @@ static int check_complete(struct args *args)
     if (args->no_wait)
         args->wait_ms = 0;
     if (args->name)
-        value_show_name(args);
+        names_show(args);
     return 0;
 }
 

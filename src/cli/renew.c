@@ -11,7 +11,31 @@
 
 #include "cli/duration.h"
 #include "cli/event.h"
+#include "cli/names.h"
 #include "cli/report.h"
+
+/* Not all of several names are held under the token. Releases those that are.
+ * Returns the exit code. */
+static int release_rest(struct session *session)
+{
+    const struct args *args = session->args;
+
+    for (size_t i = 0; session->caught == 0 && i < names_count(args); i++) {
+        int rc = session_enter(session, i);
+        if (rc == NXL_OK)
+            rc = session_finish(
+                session, nxl_lock_adopt_start(session->lock, args->token));
+        if (rc == NXL_OK)
+            rc = session_finish(session, nxl_lock_release_start(session->lock));
+        if (rc == NXL_OK)
+            event_report((struct event){.kind = EVENT_RELEASED},
+                "released '%s'", session->args->shown);
+        else
+            (void)session_failed(session, "release", rc);
+        session_leave(session);
+    }
+    return session->caught != 0 ? session_interrupted(session) : EXIT_LOST;
+}
 
 /* Takes over the lock that args name. 0, or an exit code. */
 static int adopt(struct session *session, const char *what)
@@ -23,6 +47,9 @@ static int adopt(struct session *session, const char *what)
 
     if (rc == NXL_OK)
         return 0;
+    if (rc == NXL_LOST && session->caught == 0 && names_several(args) &&
+        args->command == CMD_RELEASE)
+        return release_rest(session);
     if (rc == NXL_E_INVALID) {
         bool hidden = name_hide_secret(shown, pasted, args->name);
         say("TOKEN is not a token (it has %zu characters); use the word "

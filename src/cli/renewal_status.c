@@ -11,6 +11,7 @@
 #include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/holder.h"
+#include "cli/names.h"
 
 void renewal_status_start(
     struct renewal_status *status, struct session *session)
@@ -44,6 +45,16 @@ static void report_renewal(
     status->failing = renewal->result != NXL_OK;
 }
 
+/* Several names: was one renewed, and another one not yet? The deadline is the
+ * earliest of them. */
+static bool is_partial(const struct renewal_status *status, uint64_t deadline)
+{
+    const struct session *session = status->session;
+
+    return names_several(session->args) && session->renewal.result == NXL_OK &&
+           deadline <= status->deadline;
+}
+
 void renewal_status_turn(struct renewal_status *status)
 {
     struct session *session = status->session;
@@ -57,10 +68,12 @@ void renewal_status_turn(struct renewal_status *status)
         status->lost = true;
         nxl_lock_loss(session->lock, status->why, sizeof(status->why));
     }
-    if (session->renewal.tries != status->tries && !status->lost)
+    uint64_t deadline = nxl_lock_deadline(session->lock);
+    if (session->renewal.tries != status->tries && !status->lost &&
+        !is_partial(status, deadline))
         report_renewal(status, &session->renewal);
     status->tries = session->renewal.tries;
-    uint64_t deadline = nxl_lock_deadline(session->lock);
+    session->renewal.unread = false;
     if (deadline > status->deadline)
         status->deadline = deadline;
 }
@@ -89,8 +102,9 @@ void renewal_status_report_end(
         event_report((struct event){.kind = EVENT_LEFT_HELD,
                          .held_ms = held_ms,
                          .left_ms = more_ms},
-            "'%s' stays locked for %s (--at-least %s)", args->shown,
-            duration_rough(text, more_ms), args->run.at_least);
+            "'%s' %s locked for %s (--at-least %s)", args->shown,
+            names_word(args, "stays", "stay"), duration_rough(text, more_ms),
+            args->run.at_least);
     else
         event_report((struct event){.kind = EVENT_RELEASED, .held_ms = held_ms},
             "released '%s', held for %s", args->shown,
@@ -100,12 +114,18 @@ void renewal_status_report_end(
 void renewal_status_clear(struct renewal_status *status)
 {
     struct session *session = status->session;
+    const char *token = nxl_lock_token(session->lock);
     nxl_holder holder = NXL_HOLDER_INIT;
 
-    if (session->unlocked || holder_ask(session, &holder) != NXL_OK ||
-        !nxl_holder_is(&holder, nxl_lock_token(session->lock)))
-        return;
-    (void)session_finish(session, nxl_lock_break_start(session->lock, &holder));
+    for (size_t i = 0; !session->unlocked && i < names_count(session->args);
+         i++) {
+        if (session_enter(session, i) == NXL_OK &&
+            holder_ask(session, &holder) == NXL_OK &&
+            nxl_holder_is(&holder, token))
+            (void)session_finish(
+                session, nxl_lock_break_start(session->lock, &holder));
+        session_leave(session);
+    }
 }
 
 void renewal_status_give_back(struct session *session)

@@ -16,6 +16,7 @@
 #include "cli/job.h"
 #include "cli/label.h"
 #include "cli/metrics.h"
+#include "cli/names.h"
 #include "cli/report.h"
 #include "cli/timing.h"
 
@@ -49,7 +50,8 @@ static int exit_code_of_run(struct run *run, int rc, bool held)
                           : args->ttl_ms;
     char left[DURATION_ROOM];
     event_report((struct event){.kind = EVENT_FAILED, .why = why},
-        "cannot release '%s': %s; it expires within %s", args->shown, why,
+        "cannot release '%s': %s; %s within %s", args->shown, why,
+        names_word(args, "it expires", "they expire"),
         duration_text(left, left_ms));
     return code;
 }
@@ -75,12 +77,15 @@ static int release(struct run *run)
 static void report_unfenced(const struct session *session)
 {
     const char *why = session->unfenced;
+    bool several = names_several(session->args);
 
     if (session->fenced || session->unlocked || !session_may_fence(session))
         return;
     event_report((struct event){.kind = EVENT_UNFENCED, .why = why},
-        "'%s' has no fencing token, so NXLOCK_FENCE is not set: %s",
-        session->args->shown, why);
+        "'%s' %s: %s", session->args->shown,
+        several ? "have no fencing tokens, so no NXLOCK_FENCE_N is set"
+                : "has no fencing token, so NXLOCK_FENCE is not set",
+        why);
 }
 
 /* Runs the command and releases the lock. A run counts for --every and

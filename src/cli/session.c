@@ -23,6 +23,7 @@
 #include "cli/event.h"
 #include "cli/foreign.h"
 #include "cli/keyboard.h"
+#include "cli/names.h"
 #include "cli/outbox.h"
 #include "cli/quarantine.h"
 #include "cli/report.h"
@@ -79,6 +80,12 @@ static void on_trace(void *arg, const nxl_trace *trace)
     if (trace->kind != NXL_TRACE_RENEWAL)
         return;
     renewal->tries++;
+    /* Several names are renewed together: a failure is not hidden by the
+     * success of another one. */
+    if (names_several(session->args) && renewal->unread &&
+        renewal->result != NXL_OK && trace->result == NXL_OK)
+        return;
+    renewal->unread = true;
     renewal->result = trace->result;
     renewal->left_ms = trace->left_ms;
     snprintf(renewal->why, sizeof(renewal->why), "%s",
@@ -107,6 +114,8 @@ static int session_open_client(struct session *session)
 static int make_lock(struct session *session)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    const char *names[NXL_NAMES_MAX];
+    size_t count = names_count(session->args);
 
     /* A command that needs no lease must not fail because of its length. */
     if (command_table[session->args->command].leases)
@@ -118,8 +127,51 @@ static int make_lock(struct session *session)
     options.shared = session->args->shared;
     options.min_hold_ms = session->args->run.at_least_ms;
     options.renew = session->args->child != NULL;
+    if (!names_several(session->args))
+        return nxl_lock_new(
+            &session->lock, session->client, session->args->name, &options);
+    for (size_t i = 0; i < count; i++)
+        names[i] = names_at(session->args, i);
+    return nxl_lock_new_many(
+        &session->lock, session->client, names, NULL, count, &options);
+}
+
+void session_about(struct session *session, size_t i)
+{
+    if (!session->all)
+        session->all = session->args;
+    if (!names_several(session->all))
+        return;
+    names_only(&session->one, session->all, i);
+    session->args = &session->one;
+}
+
+void session_about_all(struct session *session)
+{
+    if (session->all)
+        session->args = session->all;
+    session->all = NULL;
+}
+
+int session_enter(struct session *session, size_t i)
+{
+    if (!names_several(session->args))
+        return NXL_OK;
+    session_about(session, i);
+    session->all_lock = session->lock;
+    session->lock = NULL;
     return nxl_lock_new(
-        &session->lock, session->client, session->args->name, &options);
+        &session->lock, session->client, session->args->name, NULL);
+}
+
+void session_leave(struct session *session)
+{
+    if (session->all_lock) {
+        nxl_lock_free(session->lock);
+        session->lock = session->all_lock;
+    }
+    session->all_lock = NULL;
+    session_about_all(session);
 }
 
 int session_drop_fence(struct session *session, const char *why)
@@ -420,14 +472,21 @@ void session_complain(struct session *session, const char *what, int result)
 
 int session_failed(struct session *session, const char *what, int result)
 {
+    char pasted[NAME_PASTED];
+
     if (session->caught != 0)
         return session_interrupted(session);
-    if (result == NXL_LOST)
+    if (result == NXL_LOST && names_several(session->args))
+        event_report((struct event){.kind = EVENT_LOST},
+            "cannot %s '%s': not all are held under this token: %s", what,
+            session->args->shown, nxl_lock_errmsg(session->lock));
+    else if (result == NXL_LOST)
         event_report((struct event){.kind = EVENT_LOST},
             "cannot %s '%s': it is not held under this token: the lease "
             "expired, the lock was removed, or the token is of another one; "
             "see 'nxlock status %s'",
-            what, session->args->shown, session->args->pasted);
+            what, session->args->shown,
+            name_pasted(pasted, session->args->name));
     else
         session_complain(session, what, result);
     return exit_code_for(result, EXIT_BUSY);

@@ -17,6 +17,7 @@
 /* The last renewal of the session's lock. */
 struct renewal {
     unsigned tries; /* renewals that have ended */
+    bool unread;    /* renewal_status_turn() has not seen the result yet */
     int result;
     int64_t left_ms; /* what was left of the lease then */
     char why[512];
@@ -27,6 +28,10 @@ struct session {
     nxl_client *client;
     nxl_client *asker; /* see session_asker(); NULL: not made */
     nxl_lock *lock;
+    /* While the session is about one name of several, see session_about(). */
+    struct args one;
+    const struct args *all;      /* NULL: it is about all of them */
+    nxl_lock *all_lock;          /* see session_enter(); NULL: it is lock */
     sigset_t inherited;          /* the mask this process was started with */
     sigset_t watched;            /* the signals that arrive at signals */
     struct sigaction endured[4]; /* as they were before they were ignored */
@@ -70,6 +75,21 @@ bool session_may_fence(const struct session *session);
 /* Replaces the lock, which is not held, by one without a fencing token, because
  * of why. Returns a result of nxl_lock_new(). */
 int session_drop_fence(struct session *session, const char *why);
+
+/* With several names: from now on args are about name i alone, so that a
+ * message, or a question about its key, is about that one. The lock remains
+ * that of all names. */
+void session_about(struct session *session, size_t i);
+
+/* Undoes that. */
+void session_about_all(struct session *session);
+
+/* The same, and the session's lock is a handle of that name alone, which does
+ * not hold it: for what a handle of several names cannot do. With one name,
+ * nothing changes. A result of nxl_lock_new(). Call session_leave() even after
+ * a failure. */
+int session_enter(struct session *session, size_t i);
+void session_leave(struct session *session);
 
 /* A client for queries, which need the blocking API: the session's own, or a
  * second one, made when it is needed first. Not while a lock is held or waited

@@ -30,6 +30,7 @@ COMMAND_LIST
 #define ACQUIRING (RUNNING | ON(ACQUIRE))
 #define WITH_TOKEN (ON(RENEW) | ON(RELEASE))
 #define SHARING (RUN | ON(ACQUIRE) | ON(WAIT))
+#define NAMING (SHARING | WITH_TOKEN)
 #define LOGGING (ACQUIRING | WITH_TOKEN | ON(WAIT) | ON(UNLOCK))
 
 const struct exit_info exit_table[] = {
@@ -149,6 +150,8 @@ TEXT_KEY(0, "url-file", "FILE", "NXLOCK_URL_FILE", TEXT, url_file,
     "read the URL from a file that others cannot read"),
 TEXT(0, "name", "NAME", NULL, NAME, ON_ALL, name,
     "the lock; for names that start with '-'"),
+TEXT(0, "also", "NAME", NULL, ALSO, NAMING, also,
+    "another NAME, together with it; may be repeated"),
 FLAG('v', "verbose", ACQUIRING, verbose,
     "report waiting, acquire, renewals and release"),
 FLAG('v', "verbose", WITH_TOKEN, verbose, "report what was done"),

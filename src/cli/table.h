@@ -21,6 +21,7 @@ enum value_type {
     VALUE_WORD, /* a const char *, with the form of a fingerprint */
     VALUE_URL,  /* added to the URLs */
     VALUE_NAME, /* the lock */
+    VALUE_ALSO, /* added to the names that are locked with it */
     VALUE_PARAMETER /* of a URL: added to the query */
 };
 

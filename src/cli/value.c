@@ -16,6 +16,7 @@
 
 #include "api/private.h"
 #include "cli/duration.h"
+#include "cli/names.h"
 #include "cli/report.h"
 #include "cli/secret.h"
 #include "cli/urls.h"
@@ -140,14 +141,7 @@ static int add_url(struct args *args, const char *shown, const char *value)
 void value_set_name(struct args *args, const char *name)
 {
     args->name = name;
-    if (!name_hide_secret(args->shown, args->pasted, name))
-        value_show_name(args);
-}
-
-void value_show_name(struct args *args)
-{
-    name_shown(args->shown, args->name);
-    name_pasted(args->pasted, args->name);
+    names_show_discreetly(args);
 }
 
 static int set_lock_name(
@@ -162,6 +156,27 @@ static int set_lock_name(
     say("%s '%s': NAME is '%s' already", shown, discreet(word, value),
         args->shown);
     return EXIT_USAGE;
+}
+
+static int add_name(struct args *args, const char *shown, const char *value)
+{
+    if (value[0] == '\0') {
+        say("%s has an empty value", shown);
+        return EXIT_USAGE;
+    }
+    if (is_token(value)) {
+        say("a token was given instead of the name of %s", shown);
+        return EXIT_USAGE;
+    }
+    if (args->also_count == NXL_NAMES_MAX - 1) {
+        say("%s is given more than %d times; at most %d names can be locked "
+            "together",
+            shown, NXL_NAMES_MAX - 1, NXL_NAMES_MAX);
+        return EXIT_USAGE;
+    }
+    args->also[args->also_count++] = value;
+    names_show_discreetly(args);
+    return 0;
 }
 
 bool value_has_parameter(const char *query, const char *name)
@@ -256,6 +271,8 @@ int value_set(struct args *args, const struct option *option, const char *shown,
         return add_url(args, shown, value);
     case VALUE_NAME:
         return set_lock_name(args, shown, value);
+    case VALUE_ALSO:
+        return add_name(args, shown, value);
     case VALUE_PARAMETER:
         return add_parameter(args, shown, option->variable,
             option->implied ? option->implied : value);

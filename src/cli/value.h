@@ -17,12 +17,9 @@ int value_set(struct args *args, const struct option *option, const char *shown,
  * NULL. */
 bool value_has_parameter(const char *query, const char *name);
 
-/* Sets the name of the lock. Until value_show_name() is called, messages do not
- * show what looks like a token or a password: the words may be in the wrong
+/* Sets the name of the lock. Until the command line is complete, messages do
+ * not show what looks like a token or a password: the words may be in the wrong
  * order. */
 void value_set_name(struct args *args, const char *name);
-
-/* The command line is complete: from now on messages show the name as it is. */
-void value_show_name(struct args *args);
 
 #endif

@@ -3,6 +3,7 @@
  * The command wait: polls until a lock is free.
  *
  * Invariant: nothing is acquired, so waiting does not disturb other clients.
+ * Several names were free one after the other, when each was looked at.
  * The server is polled less and less often, but never later than when the lease
  * that it reported ends.
  */
@@ -14,6 +15,7 @@
 #include "cli/duration.h"
 #include "cli/event.h"
 #include "cli/holders.h"
+#include "cli/names.h"
 #include "cli/outage.h"
 #include "cli/outbox.h"
 #include "cli/partial.h"
@@ -31,7 +33,8 @@ struct waiter {
     uint64_t until; /* of nxl_now_ns(); NEVER */
     uint64_t delay_ms;
     uint64_t random;
-    bool reported_holder;
+    bool reported_holder[NXL_NAMES_MAX];
+    size_t name; /* the number of the one that is looked at */
     struct outage outage;
 };
 
@@ -102,27 +105,33 @@ static void report_free(
     const struct waiter *waiter, const struct holders *holders)
 {
     const struct args *args = waiter->session.args;
+    const struct args *all = waiter->session.all ? waiter->session.all : args;
     char words[HOLDER_WORDS];
     int64_t ms = waited_ms(waiter);
     char waited[DURATION_ROOM];
-
     bool is_free = holders->count == 0 || holder_is_over(&holders->first);
-    event_report((struct event){.kind = EVENT_FREE, .waited_ms = ms},
-        "'%s' is %s; waited %s", args->shown,
-        is_free ? "free" : holders_words(words, holders),
-        duration_rough(waited, ms));
+    struct event event = {.kind = EVENT_FREE, .waited_ms = ms};
+
+    duration_rough(waited, ms);
+    if (names_several(all))
+        event_report(event, "'%s' are free%s; waited %s", all->shown,
+            args_share(args) ? ", or have room" : "", waited);
+    else
+        event_report(event, "'%s' is %s; waited %s", args->shown,
+            is_free ? "free" : holders_words(words, holders), waited);
 }
 
-/* Reports, once, who holds it. */
+/* Reports, once for each name, who holds it. */
 static void report_holder(struct waiter *waiter, const struct holders *holders)
 {
     char words[HOLDER_WORDS], who[HOLDER_WHO];
 
-    if (waiter->reported_holder)
+    if (waiter->reported_holder[waiter->name])
         return;
-    waiter->reported_holder = true;
+    waiter->reported_holder[waiter->name] = true;
     event_report((struct event){.kind = EVENT_WAITING,
                      .holder = holders_who(who, holders),
+                     .busy = waiter->session.args->name,
                      .left_ms = holders->first.left_ms},
         "waiting for '%s': %s", waiter->session.args->shown,
         holders_words(words, holders));
@@ -151,10 +160,19 @@ static int report_busy(
     event_report((struct event){.kind = EVENT_SKIPPED,
                      .skip = SKIP_BUSY,
                      .waited_ms = waited_ms(waiter),
-                     .holder = holders_who(who, holders)},
+                     .holder = holders_who(who, holders),
+                     .busy = waiter->session.args->name},
         "'%s' is %s", waiter->session.args->shown,
         holders_words(words, holders));
     return EXIT_BUSY;
+}
+
+static bool is_last_name(const struct waiter *waiter)
+{
+    const struct session *session = &waiter->session;
+    const struct args *args = session->all ? session->all : session->args;
+
+    return waiter->name + 1 == names_count(args);
 }
 
 /* Takes the result of an inspection. True: go on waiting; otherwise *code is
@@ -167,6 +185,10 @@ static bool take_inspection(
                 !holders_leave_room(holders, holders_wanted(session->args));
 
     if (rc == NXL_FREE || (rc == NXL_OK && !held)) {
+        if (!is_last_name(waiter)) {
+            waiter->name++;
+            return true;
+        }
         partial_say(session->client);
         report_free(waiter, holders);
         *code = EXIT_DONE;
@@ -180,6 +202,7 @@ static bool take_inspection(
     if (*code != 0)
         return false;
     report_wait(waiter, rc, holders);
+    waiter->name = 0;
     if (pause_for(waiter, held ? holders->least_ms : -1))
         return true;
     *code = held ? report_busy(waiter, holders)
@@ -189,14 +212,18 @@ static bool take_inspection(
 
 static int wait_for(struct waiter *waiter)
 {
-    struct holders holders;
+    struct session *session = &waiter->session;
     int code = 0;
     bool again;
 
     do {
-        int rc = holders_look(&waiter->session, &holders);
+        struct holders holders = {.first = NXL_HOLDER_INIT};
+        int rc = session_enter(session, waiter->name);
+        if (rc == NXL_OK)
+            rc = holders_look(session, &holders);
         again = take_inspection(waiter, rc, &holders, &code);
         holders_free(&holders);
+        session_leave(session);
     } while (again);
     return code;
 }

@@ -352,7 +352,7 @@ def check_exit_codes(page, program):
 def check_environment(page, program):
     problems = []
     of_help = set(re.findall(
-        r"\bNXLOCK_[A-Z_]+\b",
+        r"\bNXLOCK_[A-Z0-9_]+\b",
         program.everything()))
     listed = {word for item in page.within("ENVIRONMENT")
               for macro, word in zip(item.head, item.head[1:])

@@ -8,6 +8,11 @@
 #include "cli/help.h"
 #include "cli/table.h"
 
+static int is_repeated(const struct option *option)
+{
+    return option->type == VALUE_URL || option->type == VALUE_ALSO;
+}
+
 /* LETTER, NAME, VALUE, choices of the value, "*" if it can be repeated, help.
  * The first two have their dashes. */
 static void print_option(const struct option *option)
@@ -18,7 +23,7 @@ static void print_option(const struct option *option)
     printf("\t--%s\t%s\t", option->name, option->value ? option->value : "");
     for (const struct choice *c = option->choices; c && c->name; c++)
         printf("%s%s", c == option->choices ? "" : " ", c->name);
-    printf("\t%s\t%s\n", option->type == VALUE_URL ? "*" : "", option->help);
+    printf("\t%s\t%s\n", is_repeated(option) ? "*" : "", option->help);
 }
 
 int main(void)
