@@ -128,7 +128,7 @@ other_use() {
 refused_grants() {
     with_query "wait_replicas=1&wait_ms=50" launch run r -v -- true
     check "a waiter says why its grants do not count" await grep -q \
-        "waiting for 'r', which is not held: 0 of 1 replicas" "$dir/err"
+        "waiting for 'r', which is not held: 0 of 1 replica had" "$dir/err"
     kill -TERM "$pid"
     ends 143 "and can be ended"
     check "and leaves no key" test "$(db EXISTS r)" = 0
