@@ -52,16 +52,16 @@ const char *client_shown(
     const nxl_client *client, const char *text, size_t *length);
 
 /* Empties the line of those who wait for the lock: deletes the line's key. The
- * lock itself is not changed. Whoever still waits joins again within 3 s, in
+ * lock itself is not changed. Whoever still waits joins again within 5 s, in
  * another order. Only a lock on one server has a line. Blocking API only;
  * blocks for timeout_ms at most. NXL_OK: emptied. NXL_FREE: there is no line.
  * NXL_UNKNOWN: no answer, so the line may have been emptied; it is not tried
  * again. Otherwise nxl_client_errmsg() says why; results as of client_ask(). */
 int lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 
-/* From now on releases of this client's locks hand over to nobody, and touch no
- * key but the lock's. For locks that nobody waits for in line. Before the first
- * operation. */
+/* From now on releases of this client's locks ignore their lines: they hand
+ * over to nobody, and touch no key but the lock's. For locks that nobody waits
+ * for in line. Before the first operation. */
 void client_skip_lines(nxl_client *client);
 
 /* Returns whether a URL accepts value, not %-encoded, for the parameter of this

@@ -120,8 +120,8 @@ static void query_late(struct operation *op, uint64_t now)
     if (!q->call.running)
         return;
     unanswered_add_silence(begin_message(q), op->requests[q->server].server);
-    bool unsent = operation_abandon(op, q->server, false, now);
-    if (q->changes && !unsent)
+    bool changed_nothing = operation_abandon(op, q->server, false, now);
+    if (q->changes && !changed_nothing)
         end_unknown(q, FAULT_TIMEOUT);
     else
         complete_query(q, NXL_E_UNREACHABLE, FAULT_TIMEOUT);

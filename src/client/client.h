@@ -3,8 +3,9 @@
  * A client: its nodes, timers, poller and mode. One mutex guards everything
  * in it and in its locks, except what is marked otherwise.
  *
- * Invariant: the clock is read after the mutex was taken, so the times by which
- * a client goes never go back, and none is older than the wait for the mutex.
+ * Invariant: the clock is read after the mutex was taken (except for what is
+ * only shown), so the times by which a client goes never go back, and none is
+ * older than the wait for the mutex.
  */
 #ifndef NXLOCK_CLIENT_CLIENT_H
 #define NXLOCK_CLIENT_CLIENT_H

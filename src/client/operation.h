@@ -5,7 +5,10 @@
  * outcomes mean. All calls need the client's mutex.
  *
  * Invariant: a request is never sent while the one before it is under way;
- * nothing but words for people is allocated after operation_init().
+ * nothing but words for people is allocated after operation_init(). The
+ * requests of all servers point to the same verb: it is only written for the
+ * next round, whose kind of verb is the same or begins when no request is under
+ * way.
  */
 #ifndef NXLOCK_CLIENT_OPERATION_H
 #define NXLOCK_CLIENT_OPERATION_H
@@ -80,8 +83,8 @@ bool operation_send(
 void operation_note(
     struct operation *op, unsigned server, const struct outcome *outcome);
 
-/* Cancels the request at server. undo: the token must not stay there. True: no
- * byte of the request had been sent. */
+/* Cancels the request at server. undo: the token must not stay there. True: it
+ * has certainly changed nothing there, see server_cancel(). */
 bool operation_abandon(
     struct operation *op, unsigned server, bool undo, uint64_t now);
 

@@ -75,7 +75,7 @@ void channel_close(struct channel *c, uint64_t now);
 /* A lock begins to wait: subscribes if necessary. */
 void channel_want(struct channel *c, uint64_t now);
 /* It waits no longer. While none does, the connection is kept as long as it
- * lasts, and not looked after. */
+ * lasts, and not made again. */
 void channel_rest(struct channel *c, uint64_t now);
 
 /* The client's name in its channels, and in the line: its UUID. The same from

@@ -48,6 +48,7 @@ void turn_push(struct nxl_client *client, uint64_t now)
 {
     if (client->closed)
         return;
+    /* What has failed makes turn_deadline() 0: the next turn takes it. */
     (void)push(client, now);
 }
 

@@ -15,8 +15,8 @@ struct eligibility_terms voters_terms(const struct node *n);
 bool voters_judge_new(struct node *n, uint64_t now);
 
 /* Call it after replies were read. If a server has no vote that was judged now,
- * the acquires that wait for it fail. True: there may be such acquires, and
- * server_next() returns them. */
+ * the acquires that wait for it fail. True: it was judged, so some may have
+ * failed, and server_next() returns them. (What was judged: eligibility.) */
 static inline bool voters_judge(struct node *n, uint64_t now)
 {
     const struct server *s = &n->server;

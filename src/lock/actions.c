@@ -272,7 +272,10 @@ void action_carry_out(
         note(lock, action->track, server, &not_mine);
         break;
     case ACTION_UNDO:
-        if (op->notes[server].kind == NOTE_NONE) /* this call has not sent it */
+        /* The requests of all servers point to op->verb, so it is not made anew
+         * while one of this call may be under way; this server's was sent by an
+         * earlier call. */
+        if (op->notes[server].kind == NOTE_NONE)
             make_verb(lock, action);
         /* fall through */
     case ACTION_ABANDON:

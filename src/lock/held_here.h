@@ -23,7 +23,7 @@ struct held_here {
  * client's mutex, and looks at each handle. */
 struct held_here held_here(
     const struct nxl_client *client, struct slice name, uint64_t now);
-/* Those that hold the same lock as this one, which does not hold it. */
+/* The other handles that hold this one's lock, while it does not. */
 struct held_here held_here_too(const struct nxl_lock *lock, uint64_t now);
 
 #endif

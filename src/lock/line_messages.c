@@ -16,7 +16,9 @@
 #include "lock/waiting.h"
 #include "model/token.h"
 
-/* Such a message only says that the token after it is the first in line. */
+/* Such a message only says that the token after it is the first in line. (What
+ * else is published: line.lua. Its '!' needs no name here, because what is not
+ * known makes all ask at once.) */
 #define HINT '?'
 
 /* The lock that waits for messages of this channel with that token; or NULL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a lock handle knows of one name: its key, the keys and commands that are
- * derived from it, the votes of the servers about it, and the place in its
- * line. A handle has one name.
+ * What a lock handle needs for its name: the key, the keys and commands that
+ * are derived from it, what the servers answered about it, and the place in its
+ * line. A handle has one name (of a handle of several, each member has one).
  *
  * Invariant: the key and the keys derived from it stay the same, and at the
  * same place in memory, as long as the handle: verbs and requests refer to

@@ -33,12 +33,12 @@ static void add_time(int64_t unix_ms, struct text *t)
 
 static void add_doubt(const struct record *record, struct text *t)
 {
-    bool unsure = record->state == ONCE_DOUBT;
+    bool reported = record->state == ONCE_DOUBT;
     add_attempt(record, t);
-    text_add(t, unsure ? " ended" : " began");
-    add_time(unsure ? record->ended_ms : record->since_ms, t);
-    text_add(t, unsure ? " without knowing whether the work was done"
-                       : ", and did not report its outcome");
+    text_add(t, reported ? " ended" : " began");
+    add_time(reported ? record->ended_ms : record->since_ms, t);
+    text_add(t, reported ? " without knowing whether the work was done"
+                         : ", and did not report its outcome");
 }
 
 static void add_mismatch(const struct record *record, struct text *t)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics of calls, and the program's tracer, which is called at each
- * decision. All calls need the client's mutex.
+/* Statistics of attempts, calls and renewals, and the program's tracer, which
+ * is called for each of them and for each loss. All calls need the client's
+ * mutex.
  *
- * Invariant: each decision is counted once. Without a tracer it costs an
+ * Invariant: each of them is counted once. Without a tracer it costs an
  * addition and a comparison. */
 #ifndef NXLOCK_LOCK_TRACE_H
 #define NXLOCK_LOCK_TRACE_H

@@ -213,8 +213,8 @@ bool server_cancel(struct request *r, bool undo, uint64_t now)
     if (r->state == REQUEST_SENT)
         return cancel_formatted(s, r, undo, now);
     bool waits = r->state == REQUEST_WAITING;
-    r->unsure =
-        r->unsure || r->state == REQUEST_AWAITS_REPLICAS; /* it was applied */
+    /* What waits for replicas was applied, so it has not "changed nothing". */
+    r->unsure = r->unsure || r->state == REQUEST_AWAITS_REPLICAS;
     if (r->state != REQUEST_IDLE)
         list_remove(&r->node);
     r->state = REQUEST_IDLE;

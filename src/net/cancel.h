@@ -13,9 +13,11 @@
 
 #include "net/state.h"
 
-/* Cancels r. undo: its token must not stay at the server. Returns true if no
- * byte of r had been sent. A completed (idle) request may be undone too, which
- * begins a cleanup. */
+/* Cancels r. undo: its token must not stay at the server. Returns true if r has
+ * certainly changed nothing at the server: no byte of it had been sent; or it
+ * was answered, and did not change anything or (undo) what it changed is
+ * certainly undone. A completed (idle) request may be undone too, which begins
+ * a cleanup. */
 bool server_cancel(struct request *r, bool undo, uint64_t now);
 
 /* Begins the cleanup of token, which r acquired: like a release that no caller

@@ -21,7 +21,8 @@
 
 /* A look-up that outlived its attempt may fail: for how long after that attempt
  * its failure still counts. Addresses that it found always count: trying them
- * shows whether they are right. */
+ * shows whether they are right. (A former primary that still answers there is
+ * found out by name_check.h and by its age: core/eligibility.h.) */
 #define FAILURE_LASTS (10 * NS_PER_S)
 
 short dial_events(const struct dial *d)

@@ -2,9 +2,9 @@
 /*
  * Puts text from a peer into messages.
  *
- * Invariant: text that came from a peer gets into a message only by one of
- * these functions, which omit a text that contains part of one of the client's
- * passwords, or a token.
+ * Invariant: the text of a reply gets into a message only by one of these
+ * functions (a value that was stored, by redact_add()), which omit a text that
+ * contains part of one of the client's passwords, or a token.
  */
 #ifndef NXLOCK_NET_QUOTE_H
 #define NXLOCK_NET_QUOTE_H

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The longest WAIT where the client guards against failovers: a grant counts
- * only within a second of a sign of life (core/lineage.h). */
-#define GUARDED_WAIT_MS 500
-
 /*
  * wait_replicas and wait_aof: a write counts only when the server says how many
  * replicas have it. After the writes that leave together one WAIT or WAITAOF is
- * sent, behind them on the same connection, and nothing more until it is
- * answered, because it blocks the connection. A request whose write was
+ * sent, behind them on the same connection, and no other lock command until it
+ * is answered, because it blocks the connection. A request whose write was
  * answered is kept until then, and completes with the numbers in
  * outcome.copies; core/weigh.h decides whether they are enough.
  *
@@ -21,6 +17,10 @@
 #include "base/list.h"
 #include "model/verb.h"
 #include "net/conn.h"
+
+/* The longest WAIT where the client guards against failovers: a grant counts
+ * only within a second of a sign of life (core/lineage.h). */
+#define GUARDED_WAIT_MS 500
 
 struct replicas {
     unsigned wanted;  /* replicas that WAIT waits for */

@@ -411,9 +411,11 @@ static void wait_answered(struct server *s, const struct reply *reply)
     }
 }
 
-/* Was anything written, if the answer is yes? A WAIT says nothing otherwise. An
- * extension writes no lease that never ends; and without a script, none that is
- * longer than asked for. */
+/* If the verb succeeded, did it write anything that a WAIT could confirm? If
+ * not, it does not count (FAULT_COPIES). An extension writes nothing where the
+ * key never expires; and without a script, where the lease is longer than asked
+ * for.
+ */
 static bool wrote(const struct exchange *x)
 {
     int64_t left_ms = x->outcome.left_ms;

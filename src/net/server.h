@@ -5,6 +5,9 @@
  * server.ready, and takes completions one by one. Nothing here blocks or calls
  * back.
  *
+ * A lost connection is noticed by conn.c, which reads and writes (or by dial.c
+ * while it is made); server.c ends it; request.c informs what was under way.
+ *
  * A connection is made when there is something to send. After a loss it is made
  * again at once if a command had been answered on it (has_answered), otherwise
  * after growing delays. A handshake alone

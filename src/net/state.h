@@ -16,15 +16,16 @@
 
 /* Stop sending when this many cancelled commands are unanswered and the oldest
  * unanswered command is older than the server's timeout, or than this time if
- * that is shorter (no round waits longer for a server). The age matters because
- * a server that is merely not the first to answer also has many cancelled
- * commands, for microseconds. */
+ * that is shorter (with several servers no round waits longer for one of them).
+ * The age matters because a server that is merely not the first to answer also
+ * has many cancelled commands, for microseconds. */
 #define SERVER_DROPPED_FEW 8
 #define SERVER_PATIENCE_MS 500
 /* Stop sending at this many in any case. A slot and its cleaner take less than
  * 1 KB, so a server that hangs costs at most 8 MB. */
 #define SERVER_DROPPED_MAX 8192
-/* A connection whose oldest command is unanswered for this long is closed. */
+/* A connection whose oldest command is unanswered for this long, or for twice
+ * the timeout if that is longer, is closed. */
 #define SERVER_STALE_MS 2000
 
 struct request {
@@ -110,7 +111,8 @@ struct server {
      * held_back: of what waits, nothing may be sent before they do so again. */
     const uint64_t *confirmed_at;
     bool held_back;
-    /* As for age, and not for a unix socket. */
+    /* Only where the client guards against failovers, and neither for a unix
+     * socket nor with Sentinels. */
     struct name_check name_check;
     struct replicas replicas;
     uint64_t looked_at;   /* last check of a silent connection */
@@ -145,8 +147,8 @@ void server_set_poller(
     struct server *s, const struct poller *poller, struct source *source);
 /* Before any use, if the client guards against failovers: the server's age as a
  * primary is found out, up to needed_s, with the key marker, which must outlive
- * it; after a silence the server has to give a sign of life first; and its host
- * name is looked up again while it is used. */
+ * it; after a silence the server has to give a sign of life first; and (without
+ * Sentinels) its host name is looked up again while it is used. */
 void server_guard_failover(
     struct server *s, struct slice marker, uint64_t needed_s);
 /* Before any use: where it is will be told by server_located(), and again after

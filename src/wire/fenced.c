@@ -81,7 +81,8 @@ static void fenced_decide(struct exchange *x, const struct reply *reply)
     } else if (!raise && reply->kind == REPLY_NIL) {
         strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     } else if (reply->kind == REPLY_ERROR && x->verb->fence == 0) {
-        strategy_error_reply(x, reply); /* the counter may be of another type */
+        /* It draws a number, and the counter may be of another type. */
+        strategy_error_reply(x, reply);
     } else if (reply->kind == REPLY_ERROR) {
         strategy_error_or_not_mine(x, reply);
     } else {

@@ -176,7 +176,8 @@ static bool clock_matters(const struct handshake *h)
                elapsed(f->asked_at, f->told_at) > CLOCK_FINE);
 }
 
-/* The question after that one; QUESTION_END: there is none. */
+/* The question after that one; QUESTION_END: there is none. The clock is asked
+ * again and again, as long as it matters. */
 static unsigned question_after(const struct handshake *h, unsigned question)
 {
     if (question < QUESTION_SLOTS && h->facts.cluster)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The Lua scripts, embedded by the build from scripts/NAME.lua together with
- * their SHA1. A script does everything that can fail before its first write,
- * and reads a value with GETRANGE, because another program may have stored half
- * a gigabyte there. RELEASE, BEGIN and TELL hand locks over, for which they
- * derive the keys of the line; the others touch only their KEYS. The first
- * lines of each file say what the script is called with and what it replies.
+ * their SHA1. A script does everything that can fail before its first write
+ * (begin.lua: the counter may skip a number), and reads a value with GETRANGE,
+ * because another program may have stored half a gigabyte there. RELEASE, BEGIN
+ * and TELL hand locks over, for which they derive the keys of the line; the
+ * others touch only their KEYS. The first lines of each file say what the
+ * script is called with and what it replies.
  */
 #ifndef NXLOCK_WIRE_SCRIPT_H
 #define NXLOCK_WIRE_SCRIPT_H

@@ -19,8 +19,8 @@ const struct strategy *strategies_at(enum verb_kind kind, unsigned i);
 /* Does the verb replace a value whose end is past? */
 bool strategies_may_replace(enum verb_kind kind);
 
-/* Would a lock be of no use without any of the verb's strategies, because it
- * could be neither extended nor released? */
+/* Is a lock useless on a server that refuses all strategies of this verb,
+ * because it could be neither extended nor released? */
 bool strategies_are_vital(enum verb_kind kind);
 
 /* Which strategies an exchange may try: first to end - 1. Those from with_end

@@ -31,8 +31,9 @@ struct dialect {
     uint32_t max_ttl_ms; /* the longest TTL of any client's locks */
 
     unsigned char preferred[VERB_KINDS]; /* the strategy that worked last */
-    unsigned char
-        preferred_with_end[VERB_KINDS]; /* for values with their end */
+    /* The same for a token in a timestamp: a value that contains the end of the
+     * lease. */
+    unsigned char preferred_with_end[VERB_KINDS];
     unsigned worked; /* verbs that the server has carried out, as bits */
     /* The exchange whose transaction is open: nothing else may be sent. */
     const struct exchange *in_transaction;
@@ -97,7 +98,8 @@ struct exchange {
     unsigned char strategy_index; /* its number among the verb's strategies */
     unsigned char tried;          /* strategies that were refused, as bits */
     unsigned char step;
-    unsigned char watch_tries; /* how often a transaction was started again */
+    unsigned char watch_tries; /* how often a write was begun again, because the
+                                * key had changed: under WATCH, or by SETNX */
     unsigned char due;         /* replies still due to what was encoded */
     unsigned char reads; /* STEP_WATCH: replies between WATCH's and MULTI's */
     bool always_text;    /* always send scripts with their text, as EVAL */
@@ -110,14 +112,12 @@ struct exchange {
     enum written written_before : 8; /* before the current step */
     enum fault refused : 8; /* the first refusal; FAULT_NONE: none yet */
     /* From an earlier reply of the step, for those that follow. */
-    union {
-        int64_t ttl;       /* in the units of the reply; < 0: none, no key */
-        int64_t server_ms; /* the time at the server */
-        int64_t refusals;  /* rights.c: commands, as bits */
-        int64_t next_step; /* fenced.c */
-    };
-    uint64_t encoded_at; /* when the current step was encoded */
-    uint64_t check_at;   /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
+    int64_t ttl;             /* in the units of the reply; < 0: none, no key */
+    int64_t server_ms;       /* the time at the server */
+    int64_t refusals;        /* rights.c: commands, as bits */
+    unsigned char next_step; /* fenced.c */
+    uint64_t encoded_at;     /* when the current step was encoded */
+    uint64_t check_at;       /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
     /* The lock could not be handed over: not tried again before this time. It
      * may be this name's line that is damaged or not permitted, so the
      * connection remembers nothing of it. */
@@ -204,7 +204,8 @@ static inline bool strategy_stores_reply(const struct exchange *x)
 /* ------------------------------------------- what strategies are made of */
 
 /* scripted.c: one script, by its hash or with its text. scripted_capped() is
- * for a script that replies 1, or 0 that the key does not hold the token. */
+ * for each script that replies 1 if it did it, or 0 if the key does not hold
+ * the token: CAP_TTL, and RELEASE once its other replies are excluded. */
 unsigned scripted_encode(struct exchange *x, struct buf *out);
 enum exchange_next scripted_extended(
     struct exchange *x, const struct reply *reply);
@@ -301,8 +302,9 @@ enum exchange_next strategy_no_answer(
 /* Decides by an error reply that there is no answer. */
 enum exchange_next strategy_error_reply(
     struct exchange *x, const struct reply *reply);
-/* Likewise; but it is an answer if the verb asks whether the key holds the
- * token, and the key is of another type. */
+/* Likewise; but it is an answer, "not mine", if the verb asks whether the key
+ * holds the token, and the key is of another type. For other verbs, such as
+ * ACQUIRE, it is the same as strategy_error_reply(). */
 enum exchange_next strategy_error_or_not_mine(
     struct exchange *x, const struct reply *reply);
 /* Decides that the reply cannot be an answer to our command. */

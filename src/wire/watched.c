@@ -96,6 +96,7 @@ static enum exchange_next exec_refused(
 /* EXEC did nothing because the key has been changed. */
 static enum exchange_next key_changed(struct exchange *x)
 {
+    /* Decided as if the server had said so, as it does in similar cases. */
     struct reply raced = {.kind = REPLY_ERROR,
         .bytes = slice_of("EXECABORT the key changed again and again")};
 

@@ -4,6 +4,8 @@
 -- know nothing of it: the first in line is told, and is not granted the lock.
 -- In a gap there is no mark, so that no release in it hands over.
 local function leaves_gap(key, line, gap_key, now, ms)
+    -- With the state nil no token fits, so this serves nobody: it only finds
+    -- the first that is alive, and removes the dead before it.
     local _, _, stop = serve(nil, key, line, now, nil)
     ms = math.min(ms, GAP_MAX) + GAP_EVERY
     if not stop or redis.pcall('SET', gap_key, '1', 'PX', ms).err then
@@ -13,8 +15,14 @@ local function leaves_gap(key, line, gap_key, now, ms)
     tell(channel_of(client, key), '?' .. token)
     return true
 end
--- Hands the lock, which has this state, over to the first in its line. Returns
--- 1, 2, 4 or 5, as release.lua does; and whether somebody may be left in line
+-- Hands the lock, which has this state, over to the first in its line. how:
+--   ''   nothing is known of a line
+--   '+'  somebody is probably in line, and this token got the lock in line
+--   '?N' nobody in line gets it for N ms, if there is a line
+--   '-'  do not hand over (only give_back() takes this)
+-- Any other text, a member of the line, is as ''. Returns 1 removed, 2 handed
+-- over, 4 removed, cannot hand over, 5 left to programs outside the line, as
+-- release.lua does; and whether somebody may be left in line
 -- while the mark has been deleted. stands: the key and the mark have not been.
 -- shared: several held the lock. Raises no error.
 local function hand_over(s, key, mark, how, stands, shared)
@@ -89,6 +97,8 @@ local function give_back(s, key, token, mark, how, gone)
         how = pause and '?100' or how
     end
     if not tonumber(gone) then
+        -- It could not delete the mark: deletes the key alone. 1 deleted key
+        -- becomes the reply 4, and 0 the reply 0.
         return drop(s, key, token) * 4
     elseif gone == 1 and not stands then
         return 1

@@ -46,6 +46,11 @@ local function listeners(channel)
     local seen = channel == '-' or redis.pcall('PUBSUB', 'NUMSUB', channel)
     return (seen == true or seen.err) and -1 or seen[2] + 0
 end
+-- What is published to a waiter (lock/line_messages.c takes it):
+--   TOKEN   the lock was granted to this token
+--   ?TOKEN  this token is the first in line: ask soon, and often
+--   !TOKEN  there is more to grant: ask now. Any text that no version knows
+--           would do: all that listen to the channel ask at once then.
 local function tell(channel, text)
     if channel ~= '-' then
         redis.pcall('PUBLISH', channel, text)

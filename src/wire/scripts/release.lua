@@ -35,10 +35,12 @@ if s == token and how ~= '+' then
     if gone == 1 then
         return 1
     elseif gone ~= 2 then
+        -- As in give_back(): 1 deleted key becomes the reply 4.
         return redis.call('DEL', key) * 4
     end
     s = false
 elseif s ~= token and not s.err and not string.find(how, ' ') then
+    -- Only a member of the line has a blank in it.
     return 0
 end
 -- include hand_over.lua

@@ -5,10 +5,10 @@
 -- Acquires the lock beside other holders, if it fits and nobody waits in line:
 -- then the front of the line is served first. Somebody in line who cannot be
 -- told does not count. In a gap the lock is left to programs that know nothing
--- of the line; and callers who may wait make room for one, see several().
--- Nobody is granted the lock while a client that waits without a line holds
--- others back, see hold_back.lua. A token that holds the lock already has a new
--- lease.
+-- of the line; and callers who may wait make room for one in the last 0.1 s of
+-- each 30.1 s: s.pause of several(). Nobody is granted the lock while a client
+-- that waits without a line holds others back, see hold_back.lua. A token that
+-- holds the lock already has a new lease.
 -- include serve.lua
 -- include wait_of.lua
 if not redis.replicate_commands then
