@@ -176,6 +176,9 @@ struct strategy {
 #define ON_UNSUPPORTED (1U << FAULT_UNSUPPORTED)
 #define ON_REFUSED                                                             \
     (ON_UNSUPPORTED | 1U << FAULT_NO_PERMISSION | 1U << FAULT_SCRIPT_DENIED)
+/* A reply is of one of the classes up to this one; those after it are core's.
+ */
+_Static_assert(FAULT_SLOTS < 32, "strategy.fallback has a bit for each");
 
 /* Each strategy numbers its steps from 0. Steps from STEP_READ_ONLY on do not
  * write a lock's keys, except for STEP_EXEC; from STEP_WATCH on the connection
