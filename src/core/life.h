@@ -38,7 +38,8 @@ void life_set_terms(struct life *l, const struct life_terms *terms);
 
 void life_outcome(struct life *l, enum life_track track, unsigned server,
     const struct outcome *outcome, uint64_t now);
-/* After ACTION_UNDO or ACTION_ABANDON: no byte of the request had been sent. */
+/* After ACTION_UNDO or ACTION_ABANDON: the request has certainly changed
+ * nothing at the server. */
 void life_withdrawn(struct life *l, const struct action *action);
 /* After ACTION_TOKEN: there were no random bytes. */
 void life_no_token(struct life *l);
