@@ -51,6 +51,22 @@ static void many_readers(void **state)
     assert_null(permit_scene("hold 300; line 0"));
 }
 
+/* What no version has written stands where a script stops: it is removed. */
+static void many_readers_and_damage(void **state)
+{
+    enum { MOST = 128 };
+    (void)state;
+    assert_null(permit_scene("set x yes"));
+    for (unsigned i = 0; i < MOST; i++)
+        assert_kind(join(reader(i, "")), OUTCOME_BUSY);
+    redis_run(&server, "ZADD", "{k}:nxl-l", "541065216", "x", NULL);
+    assert_kind(join(reader(MOST, "")), OUTCOME_BUSY);
+    assert_null(permit_scene("release x yes; hold 128; line 1"));
+    for (unsigned i = 0; i <= MOST; i++)
+        assert_message(reader(i, i < MOST ? "" : "!"));
+    assert_no_message();
+}
+
 /* The slot was moved to a server whose clock is an hour ahead or behind. */
 static void another_clock(void **state)
 {
@@ -137,6 +153,37 @@ static void half_permitted(void **state)
     }
 }
 
+/* Whoever may remove a holder has released it, whatever else is refused. */
+static void a_release_that_lacks_rights(void **state)
+{
+    (void)state;
+    static const char *const lacking[] = {"pexpire", "del"};
+    struct peer owner = peer;
+    redisReply *acl = redis_command(&server, "ACL", "WHOAMI", NULL);
+    bool without = acl->type == REDIS_REPLY_ERROR;
+    freeReplyObject(acl);
+    if (without) /* before Redis 6 */
+        skip();
+    for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
+        char rights[100];
+        assert_null(permit_scene("take a+1/4 yes; take b+1/4 yes"));
+        snprintf(rights, sizeof(rights), "~* &* +@all -%s", lacking[i]);
+        peer_as(&peer, rights);
+        assert_kind(permit_verb("release", "a+1/4", LEASE_MS), OUTCOME_MINE);
+        assert_kind(permit_verb("release", "b+1/4", LEASE_MS), OUTCOME_MINE);
+        redisFree(peer.c);
+        peer = owner;
+        const char *failed = permit_scene("release a+1/4 no; release b+1/4 no;"
+                                          "take c+2/2 yes; release c+2/2 yes");
+        if (failed)
+            print_error("without %s: %s\n", lacking[i], failed);
+        assert_null(failed);
+        line_teardown(state);
+        line_setup(state);
+        owner = peer;
+    }
+}
+
 #define scene(function)                                                        \
     cmocka_unit_test_setup_teardown(function, line_setup, line_teardown)
 
@@ -145,8 +192,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scene(the_table),
         scene(many_readers),
+        scene(many_readers_and_damage),
         scene(another_clock),
         scene(half_permitted),
+        scene(a_release_that_lacks_rights),
     };
     return cmocka_run_group_tests_name(
         "permit_scripts", tests, live_unix, live_stop);

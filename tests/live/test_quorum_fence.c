@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #include "live/fence_rig.h"
+#include "wire/script.h"
 
 #define TERMS NO_GUARD "&timeout_ms=600"
 /* One attempt suffices, also on a machine that pauses for a second. */
@@ -108,6 +109,27 @@ static void it_ends_at_all(void **state)
     assert_int_equal(redis_pttl(&servers[0], COUNTER), -1);
     assert_int_equal(redis_pttl(&servers[1], COUNTER), -1);
     nxl_client_free(client);
+}
+
+/* What another program keeps at the counter's key is not overwritten. */
+static void what_is_no_counter_is_not_raised(void **state)
+{
+    (void)state;
+    static const char token[] = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
+    struct slice raise = scripts[SCRIPT_RAISE].body;
+    for (int list = 0; list < 2; list++) {
+        redis_run(servers, "DEL", "job", COUNTER, NULL);
+        redis_run(servers, "SET", "job", token, NULL);
+        if (list)
+            redis_run(servers, "RPUSH", COUNTER, "x", NULL);
+        else
+            redis_run(servers, "SET", COUNTER, "words", NULL);
+        redisReply *reply = redis_command(servers, "EVAL", raise.data, "2",
+            "job", COUNTER, token, "7", "1000", NULL);
+        assert_int_equal(reply->type, REDIS_REPLY_ERROR);
+        assert_contains(reply->str, "should hold the fencing counter");
+        freeReplyObject(reply);
+    }
 }
 
 static void too_few_can_be_raised(void **state)
@@ -320,6 +342,7 @@ int main(void)
         quorum_test(one_server_in_common),
         quorum_test(equal_numbers_cost_nothing),
         quorum_test(it_ends_at_all),
+        quorum_test(what_is_no_counter_is_not_raised),
         quorum_test(too_few_can_be_raised),
         quorum_test(a_wait_goes_on),
         quorum_test(in_the_order_of_grants),

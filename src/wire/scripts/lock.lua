@@ -268,19 +268,27 @@ local function drop(s, key, token, mark)
     local several_hold = s and s.used
     if several_hold then
         redis.call('ZREM', key, token)
-        -- A mark that holds others back stays for the client that has set it.
+        -- From here on nothing raises an error: the token is gone. A mark that
+        -- holds others back stays for the client that has set it.
         local ends = mark and held_back(mark)
         if ends == 0 or (ends and redis.pcall('EXISTS',
             string.sub(mark, 1, -2) .. 'l') == 0) then
             mark = nil
         end
-        if ends_with_last(s, key) then
+        local ok, some_left = pcall(ends_with_last, s, key)
+        if not ok then
+            return 1
+        elseif some_left then
             local waits = mark and tonumber(redis.pcall('DEL', mark)) == 1
             return waits and 2 or 1, waits and content(key)
         end
-    end
-    if mark then
-        return redis.pcall('DEL', key, mark), false, several_hold and s.pause
+        local gone = mark and tonumber(redis.pcall('DEL', key, mark))
+        if not gone and not tonumber(redis.pcall('DEL', key)) then
+            redis.pcall('PEXPIRE', key, '0')
+        end
+        return gone or 1, false, s.pause
+    elseif mark then
+        return redis.pcall('DEL', key, mark), false
     end
     return redis.call('DEL', key), false
 end

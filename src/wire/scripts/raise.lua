@@ -7,7 +7,8 @@
 -- key still has the token. Returns the counter; 0: the key does not have the
 -- token. The next number and the counter's TTL follow the rules of fence.lua.
 -- A counter that is high enough is written as well, because WAIT counts the
--- replicas that have what its own connection has written.
+-- replicas that have what its own connection has written. A key that holds no
+-- counter is an error, as in fence.lua.
 -- include lock.lua
 -- include counter.lua
 local s, wrong = content(KEYS[1])
@@ -18,14 +19,14 @@ elseif not holds(s, KEYS[1], ARGV[1]) then
 end
 local last, failure = counter_of(KEYS[2])
 local fence, draws = tonumber(ARGV[2]), ARGV[2] == '0'
-if draws and failure then
+if failure then
     return failure
 end
 local now = clock()
 if draws then
     fence = math.max(last + 1, now or 0)
 else
-    fence = math.max(last or 0, fence)
+    fence = math.max(last, fence)
 end
 count(KEYS[2], fence, now, ARGV[3])
 return fence

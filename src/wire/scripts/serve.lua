@@ -33,7 +33,7 @@ local function serve(s, key, line, now, me)
                 from = from + 1
             elseif alive and not (known and fits(s, token)) then
                 return granted, mine, member
-            elseif granted == MOST then
+            elseif alive and granted == MOST then
                 tell(channel or '-', '!' .. token)
                 return granted, mine, member
             else
