@@ -125,8 +125,9 @@ static void note_unguarded(struct nxl_client *client)
     const struct server *s = &nodes_first(&client->nodes)->server;
     int replicas = s->facts.replicas;
     struct text *text = &client->warning_text[WARNING_UNGUARDED];
-    if (s->to.settings->guard_failover != GUARD_SWITCH_AUTO)
-        return; /* somebody has decided */
+    if (client->guards_failover ||
+        s->to.settings->guard_failover != GUARD_SWITCH_AUTO)
+        return; /* it is on, or somebody has decided */
     if (client->stats.grants < 1 || (replicas < 1 && !s->facts.replid2[0]))
         return;
     text_clear(text);

@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <stdatomic.h>
 
+#include "base/text.h"
 #include "live/loop_rig.h"
 #include "live/renew_rig.h"
 #include "live/sentinel_rig.h"
@@ -49,6 +50,36 @@ static nxl_client *client_by(int count, const char *service, const char *more)
 }
 
 /* ---------------------------------------------------------------- its place */
+
+static void note_warning(void *arg, const char *text)
+{
+    struct text *warned = arg;
+    text_add(warned, text);
+}
+
+/* With Sentinels it is on without being written. */
+static void the_guard_is_not_asked_for(void **state)
+{
+    (void)state;
+    char url[512];
+    static struct text warned;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    options.warning = note_warning;
+    options.warning_arg = &warned;
+    sentinels_url(url, sizeof(url), SENTINELS);
+    snprintf(url + strlen(url), sizeof(url) - strlen(url),
+        "/svc?max_ttl_ms=%d&timeout_ms=500", TTL_MS);
+    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    for (int i = 0; i < 3; i++) {
+        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    }
+    assert_null(strstr(warned.data, "guard_failover"));
+    nxl_lock_free(lock);
+    nxl_client_free(client);
+}
 
 static void the_primary_is_found(void **state)
 {
@@ -346,6 +377,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_primary_is_found, set_up),
+        cmocka_unit_test_setup(the_guard_is_not_asked_for, set_up),
         loop_test_poll(in_an_event_loop_too),
         cmocka_unit_test_setup(idle_clients_ask_nobody, set_up),
         cmocka_unit_test_setup(each_address_of_a_name_is_one, set_up),
