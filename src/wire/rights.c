@@ -69,7 +69,8 @@ static enum exchange_next rights_decide(struct exchange *x)
     x->dialect->no_watch = x->refusals & BIT(WATCH);
     if (scripts_work || !x->dialect->no_watch || x->dialect->ttl_in_values) {
         x->dialect->scripts_unverified = false;
-        x->step = 0;
+        /* What was read before may be old by now. */
+        x->step = x->phase == PHASE_CHECK_VALUE ? STEP_READ_ONLY : 0;
         return EXCHANGE_AGAIN;
     }
     struct reply error = {.kind = REPLY_ERROR,
