@@ -10,28 +10,30 @@
 #include "lock/drive.h"
 #include "lock/message.h"
 
-static bool takes_options(
-    struct nxl_lock *lock, const nxl_once_options *options, int64_t wait_ms)
+static bool check_options(struct nxl_lock *lock,
+    const nxl_once_options *options, int64_t wait_ms, nxl_once_options *o)
 {
-    nxl_once_options o;
     struct text *message = call_message(lock);
-    struct once *once = lock->once;
-    if (!options_once(options, lock->life.terms.ttl_ms, &o, message))
+    if (!options_once(options, lock->life.terms.ttl_ms, o, message))
         return false;
-    if (o.mode == NXL_ONCE_LOOK && wait_ms != 0) {
+    if (o->mode == NXL_ONCE_LOOK && wait_ms != 0) {
         message_invalid(message,
             "wait_ms is %lld; NXL_ONCE_LOOK does not wait: use 0",
             (long long)wait_ms);
         return false;
     }
-    snprintf(once->fingerprint, sizeof(once->fingerprint), "%s",
-        o.fingerprint ? o.fingerprint : "");
-    once->terms = (struct once_terms){
-        .retries = o.mode == NXL_ONCE_RETRY,
-        .fingerprint = slice_of(once->fingerprint),
-        .keep_ms = (uint64_t)o.keep_ms,
-    };
     return true;
+}
+
+static void take_options(struct once *once, const nxl_once_options *o)
+{
+    snprintf(once->fingerprint, sizeof(once->fingerprint), "%s",
+        o->fingerprint ? o->fingerprint : "");
+    once->terms = (struct once_terms){
+        .retries = o->mode == NXL_ONCE_RETRY,
+        .fingerprint = slice_of(once->fingerprint),
+        .keep_ms = (uint64_t)o->keep_ms,
+    };
 }
 
 static const char *unsupported(const struct nxl_lock *lock)
@@ -51,6 +53,7 @@ static int start_begin(
     const nxl_once_options *options = args->options;
     int64_t wait_ms = args->number;
     const char *why = unsupported(lock);
+    nxl_once_options o;
     uint64_t wait_ns;
     if (token_is_shared((struct slice){lock->own_token, lock->own_len}))
         return message_invalid(call_message(lock),
@@ -66,13 +69,14 @@ static int start_begin(
     if (!once_of(lock))
         return call_ends(
             lock, NXL_E_NOMEM, "out of memory: cannot begin the work");
-    if (!takes_options(lock, options, wait_ms))
+    if (!check_options(lock, options, wait_ms, &o))
         return NXL_E_INVALID;
-    bool looks = options && options->mode == NXL_ONCE_LOOK;
+    bool looks = o.mode == NXL_ONCE_LOOK;
     int rc = looks ? NXL_OK : call_wait(lock, wait_ms, &wait_ns, now);
     if (rc != NXL_OK)
         return rc;
     once_forget_work(lock->once);
+    take_options(lock->once, &o);
     lock->operation.requests[0].server->who.asks_fsync = true;
     reply_values_clear(&lock->once->found);
     if (looks)

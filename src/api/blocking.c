@@ -91,8 +91,8 @@ int call_block(struct nxl_lock *lock, const struct call_type *type,
     pthread_mutex_lock(&client->mutex);
     uint64_t now = clock_now();
     int rc = call_start(lock, type, MODE_BLOCKING, args, now);
+    turn_push(client, now); /* also what a call that is over has left */
     if (rc == NXL_PENDING) {
-        turn_push(client, now);
         leader_wait(client, &lock->call, &lock->operation.timer, now);
         rc = final_result(lock);
         if (lock->renewing && rc == NXL_OK)

@@ -190,9 +190,8 @@ int call_enqueue(struct nxl_lock *lock, const struct call_type *type,
     client_lock(client);
     int rc = call_start(lock, type, MODE_LOOP, args, clock_now());
     /* A loop that sleeps on the one descriptor must wake up to send the
-     * request. */
-    if (rc == NXL_PENDING)
-        turn_hurry(client);
+     * request, or what a call that is over has left. */
+    turn_hurry(client);
     client_unlock(client);
     return rc;
 }
