@@ -26,7 +26,7 @@
 #define REDACT_RUN 4
 
 /* What is shown instead. */
-#define REDACTED_SECRET "(text omitted: it contains part of a password)"
+#define REDACTED_SECRET "(text omitted: it may contain part of a password)"
 #define REDACTED_TOKEN "(text omitted: it contains a lock's token)"
 
 /* Passwords that others own, and may replace. */

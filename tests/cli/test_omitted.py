@@ -26,7 +26,7 @@ from rig import Listener, Server, Tap, clean_environment, nx
 PASSWORD = "Zqx7Wv.k9mm"
 PARTS = [PASSWORD[i:i + 4].lower().encode() for i in range(len(PASSWORD) - 3)]
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
-OMITTED = b"(text omitted: it contains part of a password)"
+OMITTED = b"(text omitted: it may contain part of a password)"
 ENOUGH = "600000"
 
 
