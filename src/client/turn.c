@@ -23,9 +23,7 @@ uint64_t turn_deadline(const struct nxl_client *client)
     struct watch *w = client->watch;
     if (!w)
         return at;
-    bool in_use = client_in_use(client);
-    return earlier(at, watch_rests(w) ? watch_rests_until(w, in_use)
-                                      : watch_deadline(w, in_use));
+    return earlier(at, watch_deadline(w, client_in_use(client)));
 }
 
 /* True: something has failed, so there are completions to be taken. */

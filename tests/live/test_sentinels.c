@@ -183,6 +183,37 @@ static void one_may_be_down(void **state)
     end(lock, client);
 }
 
+/* Nothing can be asked while none of them answers: an event loop sleeps. */
+static void a_loop_sleeps_while_none_answers(void **state)
+{
+    (void)state;
+    struct pollfd fds[16];
+    nxl_client *other = client_by(SENTINELS, "svc", "");
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock *lock = new_lock(other, "k", TTL_MS);
+    nxl_lock *waits = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
+    assert_int_equal(nxl_lock_acquire_start(waits, NXL_FOREVER), NXL_PENDING);
+    int64_t begun = test_now_ms();
+    bool frozen = false;
+    int at_once = 0;
+    for (int64_t now = begun; now < begun + 5000; now = test_now_ms()) {
+        int timeout_ms = 0;
+        if (now >= begun + 500 && !frozen) {
+            for (int i = 0; i < SENTINELS; i++)
+                redis_freeze(&sentinels[i]);
+            frozen = true;
+        }
+        nfds_t n = (nfds_t)nxl_client_pollfds(client, fds, 16, &timeout_ms);
+        at_once += frozen && timeout_ms == 0;
+        (void)poll(fds, n, timeout_ms);
+        (void)nxl_client_process(client);
+    }
+    assert_between(at_once, 0, 1000);
+    end(waits, client);
+    end(lock, other);
+}
+
 static void a_minority_confirms_nothing(void **state)
 {
     nxl_client *client = client_by(SENTINELS, "svc", "");
@@ -387,6 +418,7 @@ int main(void)
             a_waiter_is_granted_the_lock_after_a_failover, thaw),
         cmocka_unit_test_setup(a_short_lease_is_renewed_after_a_failover, thaw),
         cmocka_unit_test_setup(one_may_be_down, thaw),
+        cmocka_unit_test_setup(a_loop_sleeps_while_none_answers, thaw),
         cmocka_unit_test_setup(a_minority_confirms_nothing, thaw),
         cmocka_unit_test_setup(all_have_to_be_listed, thaw),
         cmocka_unit_test_setup(an_unknown_service, thaw),
