@@ -253,10 +253,13 @@ class Room(Tap):
                        "the other is released", self.locks())
 
     def one_refused(self):
-        """The renewal of b is refused, and that of a is not."""
-        name = "a renewal that is refused for one of two names"
-        if not self.may_use_acl(self.server, name):
-            return
+        """The renewal of one name is refused, and that of the other is not."""
+        for bad, good in (("a", "b"), ("b", "a")):
+            name = f"a renewal that is refused for {bad} alone"
+            if self.may_use_acl(self.server, name):
+                self.refuse(bad, good, name)
+
+    def refuse(self, bad, good, name):
         self.server.cli("FLUSHALL")
         user = ("ACL", "SETUSER", "u", "reset", "on", ">p", "+@all")
         self.server.cli(*user, "~*")
@@ -268,21 +271,44 @@ class Room(Tap):
                 return words in file.read()
 
         with open(path, "wb") as err, self.start(
-                "run a --also b --ttl 3s -v -- sleep 600", stderr=err,
+                "run a --also b --ttl 5s -v -- sleep 600", stderr=err,
                 env={**os.environ, "NXLOCK_URL": url}) as run:
             await_(lambda: said("acquired"))
-            self.server.cli(*user, "~a", "~{a}:f")
-            refused = await_(lambda: said("cannot renew 'a' and 'b': "))
+            self.server.cli(*user, "~" + good, "~{%s}:f" % good)
+            refused = await_(lambda: said("cannot renew 'a' and 'b': ") or
+                             run.poll() is not None)
             self.server.cli(*user, "~*")
-            again = await_(lambda: said("renewed 'a' and 'b' after all"))
+            again = await_(lambda: said("renewed 'a' and 'b' after all") or
+                           run.poll() is not None)
             run.send_signal(signal.SIGTERM)
             code = run.wait(60)
         with open(path, encoding="utf-8") as file:
             lines = file.read()
-        between = re.search("cannot renew.*\n(.*)\n", lines)
-        self.check(refused and again and code == 143 and
+        between = re.search("cannot renew.*'%s'.*\n(.*)\n" % bad, lines)
+        self.check(refused and again and code == 143 and between and
                    "after all" in between[1],
                    f"{name}: reported, until both are renewed", lines)
+
+    def waits_again(self):
+        """wait looks again at a name that was free before."""
+        first = self.prepare(OTHER)
+        path = os.path.join(self.server.folder, "said")
+
+        def said(words):
+            with open(path, encoding="utf-8") as file:
+                return words in file.read()
+
+        with open(path, "wb") as err, self.start("wait a --also b -v",
+                                                 stderr=err) as wait:
+            self.check(await_(lambda: said("waiting for 'b'")),
+                       "wait: b is held, and a is free")
+            second = self.nx("acquire a")[1].strip()
+            self.check(await_(lambda: said("waiting for 'a'")),
+                       "then a is held: it waits for that, too")
+            self.nx(f"release b {first}")
+            self.nx(f"release a {second}")
+            self.check(wait.wait(60) == 0 and said("'a' and 'b' are free"),
+                       "then both are free")
 
     def at_least(self):
         self.server.cli("FLUSHALL")
@@ -362,6 +388,7 @@ def main():
         room.signalled()
         room.lost()
         room.one_refused()
+        room.waits_again()
         room.at_least()
         room.events()
         room.crossing()
