@@ -82,7 +82,27 @@ static void begin(struct several *s, enum life_call call)
     s->cancelled = s->again = s->settle_due = false;
     s->attempts = 0;
     s->retry_at = 0;
-    s->granted = s->to_cancel = 0;
+    s->granted = s->to_cancel = s->early = 0;
+    s->asks_early = false;
+}
+
+/* The members behind this one that have neither been granted their names nor
+ * make a call. */
+static uint64_t idle_behind(const struct several *s, unsigned member)
+{
+    uint64_t behind = all_of(s) & ~(bit(member) | (bit(member) - 1));
+    return behind & ~(s->granted | s->calls | s->to_begin);
+}
+
+/* It is the turn of this member; and perhaps those behind ask, too. */
+static void begin_from(struct several *s, unsigned member, bool and_behind)
+{
+    if (and_behind && s->asks_early) {
+        s->early |= idle_behind(s, member);
+        s->to_begin |= idle_behind(s, member);
+    }
+    s->early &= ~bit(member);
+    s->to_begin |= bit(member);
 }
 
 static void begin_attempt(struct several *s)
@@ -91,13 +111,14 @@ static void begin_attempt(struct several *s)
     s->retry_at = 0;
     s->granted = 0;
     s->token_due = true;
-    s->to_begin = bit(0);
+    begin_from(s, 0, true);
 }
 
 void several_acquire(struct several *s, uint64_t wait_ns, uint64_t timeout_ns,
-    const struct backoff *backoff, uint64_t now)
+    bool asks_early, const struct backoff *backoff, uint64_t now)
 {
     begin(s, CALL_ACQUIRE);
+    s->asks_early = asks_early;
     s->wait_until = deadline_after(now, wait_ns);
     s->end = deadline_after(now, later(wait_ns, timeout_ns));
     s->backoff = *backoff;
@@ -117,7 +138,7 @@ static void give_back(struct several *s)
 {
     s->to_end |= s->granted;
     s->granted = 0;
-    s->to_begin = 0;
+    s->to_begin = s->early = 0;
     s->to_cancel |= s->calls;
     s->token_due = s->settle_due = false;
 }
@@ -169,31 +190,57 @@ void several_cancel(struct several *s)
 
 /* ---------------------------------------------------------- what comes back */
 
-static void acquired(struct several *s, unsigned member)
+/* The first member that has not been granted its name is next. It may have
+ * asked already. and_behind: one was granted its name just now. */
+static void go_on(struct several *s, bool and_behind)
 {
-    unsigned next = member + 1;
-    s->granted |= bit(member);
-    if (s->again || s->result != LIFE_OK)
-        give_back(s); /* the attempt has ended meanwhile */
-    else if (next == s->count)
+    uint64_t missing = all_of(s) & ~s->granted;
+    if (!missing) {
         s->settle_due = true;
-    else if (s->cancelled)
+        return;
+    }
+    unsigned next = (unsigned)__builtin_ctzll(missing);
+    if ((s->calls | s->to_begin) & bit(next))
+        return;
+    if (s->cancelled)
         fail(s, LIFE_CANCELLED, FAULT_NONE, s->count);
     else
-        s->to_begin |= bit(next);
+        begin_from(s, next, and_behind);
 }
 
-static void acquire_over(
-    struct several *s, unsigned member, const struct several_end *end)
+/* One that was asked for early was not granted. */
+static void early_over(struct several *s, unsigned member,
+    const struct several_end *end, uint64_t now)
 {
-    if (end->result == LIFE_OK && !end->token_is_used)
-        acquired(s, member);
-    else if (s->again || s->result != LIFE_OK)
-        return;
-    else if (end->token_is_used)
-        try_again(s);
+    if (end->result == LIFE_BUSY || end->result == LIFE_FAULT)
+        go_on(s, false); /* it asks again when it is its turn */
+    else if (end->result != LIFE_CANCELLED && now < s->wait_until)
+        try_again(s); /* the key may have the token */
     else
         fail(s, end->result, end->fault, member);
+}
+
+static void acquire_over(struct several *s, unsigned member,
+    const struct several_end *end, uint64_t now)
+{
+    bool was_early = s->early & bit(member);
+    bool over = s->again || s->result != LIFE_OK; /* this attempt is */
+    s->early &= ~bit(member);
+    if (end->result == LIFE_OK && !end->token_is_used) {
+        s->granted |= bit(member);
+        if (over)
+            give_back(s);
+        else
+            go_on(s, true);
+    } else if (over) {
+        return;
+    } else if (end->token_is_used) {
+        try_again(s);
+    } else if (was_early) {
+        early_over(s, member, end, now);
+    } else {
+        fail(s, end->result, end->fault, member);
+    }
 }
 
 /* What the whole reports if the members have different results: that a name is
@@ -217,12 +264,11 @@ static unsigned weight_of(enum life_result result)
 void several_over(struct several *s, unsigned member,
     const struct several_end *end, uint64_t now)
 {
-    (void)now;
     s->calls &= ~bit(member);
     if (!s->running)
         return;
     if (call_kinds[s->call].acquires) {
-        acquire_over(s, member, end);
+        acquire_over(s, member, end, now);
         return;
     }
     if (end->result == LIFE_OK && begins_leases(s->call))
@@ -287,6 +333,7 @@ static bool due_action(struct several *s, struct several_action *action)
     } else if (take(&s->to_begin, &action->member)) {
         s->calls |= bit(action->member);
         action->kind = SEVERAL_BEGIN;
+        action->early = s->early & bit(action->member);
     } else if (s->settle_due) {
         s->settle_due = false;
         action->kind = SEVERAL_SETTLE;

@@ -14,6 +14,11 @@
  * wait does so in the line of its own name, while those before it are held and
  * renewed. All other calls are made by all members at once.
  *
+ * Where the driver can make a server grant a name only to the token that holds
+ * the name before it, those behind the member whose turn it is are asked for
+ * too, early, so that all that are free take one round trip. An early acquire
+ * does not wait: one that is not granted is made again when it is its turn.
+ *
  * Why no set of clients can wait for each other in a circle: all take the names
  * in the same order, so who holds a name waits only for a greater one; and in
  * the line of one name each waits only for those before it. Along every
@@ -52,6 +57,8 @@ enum several_action_kind {
 struct several_action {
     enum several_action_kind kind;
     unsigned member;
+    bool early; /* BEGIN: of an acquire that does not wait, and is granted only
+                 * if the member before holds its name with the same token */
 };
 
 /* How the call of a member has ended. */
@@ -75,6 +82,7 @@ struct several {
     unsigned attempts;   /* begun so far, each with a token of its own */
 
     /* private */
+    bool asks_early;
     bool cancelled;
     bool token_due, settle_due; /* actions to be taken */
     bool again;                 /* begin again once no member makes a call */
@@ -82,6 +90,7 @@ struct several {
     struct backoff backoff;
     uint64_t to_begin, to_cancel, to_end; /* members whose action is due */
     uint64_t calls;                       /* members that make a call */
+    uint64_t early;   /* ... or are going to, before it is their turn */
     uint64_t granted; /* members that this call has granted their name */
 };
 
@@ -95,9 +104,9 @@ unsigned several_order(
 void several_init(struct several *s, unsigned count);
 
 /* wait_ns: how long to wait for all names together; NEVER: without a limit.
- * timeout_ns: of one call. seed: for jitter; differs between contenders. */
+ * timeout_ns: of one call. asks_early: see above. */
 void several_acquire(struct several *s, uint64_t wait_ns, uint64_t timeout_ns,
-    const struct backoff *backoff, uint64_t now);
+    bool asks_early, const struct backoff *backoff, uint64_t now);
 /* Any other call, by all members at once. */
 void several_call(struct several *s, enum life_call call);
 /* Cancels the call that is running, if any. */

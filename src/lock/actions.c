@@ -144,6 +144,8 @@ static void make_verb(struct nxl_lock *lock, const struct action *action)
     verb->key = lock->name.key;
     verb->counter = lock->name.counter;
     verb->token = token_of(lock, action->track, verb->kind);
+    if (lock->asks_early && verb_traits[verb->kind].may_grant)
+        verb->after = &lock->group->members[lock->member - 1]->name.key;
     if (!verb->token.data && action->track == TRACK_CALL) /* who holds it? */
         verb->values = lock->seen->listed;
     if (verb_traits[verb->kind].waits_in_line)

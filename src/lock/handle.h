@@ -36,6 +36,7 @@ struct renewing {
 struct group {
     const struct group_type *type;
     struct nxl_lock *front;
+    struct nxl_lock **members;
 };
 
 struct group_type {
@@ -83,6 +84,7 @@ struct nxl_lock {
     bool interrupted : 1;   /* nxl_lock_interrupt(): cancel the next acquire */
     bool token_is_used : 1; /* of a member: its acquire has had the token */
     bool token_wanted : 1;  /* likewise: it needs another one */
+    bool asks_early : 1;    /* likewise: only if the key before is held */
     const char *adopts;  /* ADOPT: the token to adopt; valid during the call */
     char *token;         /* one of the next two */
     char *own_token;     /* behind the ballots; acquires write its UUID. Empty:

@@ -11,6 +11,7 @@
 #include "lock/loss.h"
 #include "lock/message.h"
 #include "lock/waiting.h"
+#include "wire/strategies.h"
 
 struct slice members_name(const struct nxl_lock *lock)
 {
@@ -149,10 +150,22 @@ void members_end_leases(struct nxl_lock *front, uint64_t now)
 
 /* ------------------------------------------------------------------ actions */
 
-static void begin_acquire(
-    struct members *m, struct nxl_lock *member, uint64_t now)
+/* Are those that have to ask before it is their turn sure not to be granted
+ * before that? By a script (acquire_after.lua), for an exclusive lock. */
+static bool may_ask_early(const struct nxl_lock *front)
 {
-    uint64_t wait_ns = deadline_left(m->several.wait_until, now);
+    const struct dialect *dialect =
+        &front->operation.requests[0].server->dialect;
+    return front->client->server_count == 1 && front->name.counter.len == 0 &&
+           !token_is_shared((struct slice){front->own_token, front->own_len}) &&
+           strategies_are_known(dialect) && strategies_are_scripts(dialect);
+}
+
+static void begin_acquire(
+    struct members *m, struct nxl_lock *member, bool early, uint64_t now)
+{
+    uint64_t wait_ns = early ? 0 : deadline_left(m->several.wait_until, now);
+    member->asks_early = early;
     member->token_is_used = member->token_wanted = false;
     life_acquire_by(
         &member->life, wait_ns, m->several.end, lock_seed(member, now), now);
@@ -161,11 +174,11 @@ static void begin_acquire(
 }
 
 static void begin_member(
-    struct members *m, struct nxl_lock *member, uint64_t now)
+    struct members *m, struct nxl_lock *member, bool early, uint64_t now)
 {
     int rc = NXL_PENDING;
     if (call_kinds[m->several.call].acquires)
-        begin_acquire(m, member, now);
+        begin_acquire(m, member, early, now);
     else
         rc = m->type->start(member, &m->args, now);
     if (rc == NXL_PENDING) {
@@ -187,7 +200,7 @@ static void carry_out(
             several_no_token(&m->several);
         break;
     case SEVERAL_BEGIN:
-        begin_member(m, member, now);
+        begin_member(m, member, action->early, now);
         break;
     case SEVERAL_CANCEL:
         life_cancel(&member->life);
@@ -350,7 +363,8 @@ int members_acquire(struct nxl_lock *front, const struct call_type *type,
     members_end_leases(front, now);
     backoff_init(&backoff, terms->retry_first_ns, terms->retry_max_ns,
         lock_seed(front, now));
-    several_acquire(s, wait_ns, terms->timeout_ns, &backoff, now);
+    several_acquire(
+        s, wait_ns, terms->timeout_ns, may_ask_early(front), &backoff, now);
     return begin_call(front, type, NULL);
 }
 
@@ -368,7 +382,8 @@ bool members_join(
     struct members *m = calloc(1, sizeof(*m) + count * sizeof(*m->locks));
     if (!m)
         return false;
-    m->group = (struct group){.type = &members_type, .front = front};
+    m->group = (struct group){
+        .type = &members_type, .front = front, .members = m->locks};
     m->count = count;
     several_init(&m->several, count);
     front->group = &m->group;

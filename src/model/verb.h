@@ -106,7 +106,10 @@ struct verb {
     };
     union {
         const struct once_terms *once; /* BEGIN, LOOK, TELL, FORGET */
-        const struct slice *args;      /* QUERY */
+        /* ACQUIRE of an exclusive lock, one of several: only if this key holds
+         * the token; otherwise the lock counts as busy. NULL: it is alone */
+        const struct slice *after;
+        const struct slice *args; /* QUERY */
     };
     /* QUERY: the answer. BEGIN, LOOK, TELL: the record's first line, and its
      * result, as they are now; neither, if there is no record. INSPECT: of

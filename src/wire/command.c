@@ -270,6 +270,18 @@ bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
     return command_append(out, a.count, a.arg);
 }
 
+bool command_acquire_after(
+    struct buf *out, const struct verb *verb, bool with_text)
+{
+    struct args a = {0};
+    args_push_script(&a, &scripts[SCRIPT_ACQUIRE_AFTER], with_text, "2");
+    args_push(&a, verb->key);
+    args_push(&a, *verb->after);
+    args_push(&a, verb->token);
+    args_push_ttl(&a, verb);
+    return command_append(out, a.count, a.arg);
+}
+
 bool command_shared_fence(
     struct buf *out, const struct verb *verb, bool with_text, uint64_t keep_ms)
 {

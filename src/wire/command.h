@@ -80,6 +80,9 @@ bool command_list(struct buf *out, const struct verb *verb, bool with_text);
  * otherwise EVALSHA. The counter may expire keep_ms after it was last written.
  * old: the expired timestamp that ACQUIRE replaces; empty: the key must be
  * free. */
+/* ACQUIRE with verb.after. */
+bool command_acquire_after(
+    struct buf *out, const struct verb *verb, bool with_text);
 bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
     uint64_t keep_ms, struct slice old);
 /* RAISE of a token that shares its lock: the fencing token of all holders. */

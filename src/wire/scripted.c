@@ -174,3 +174,16 @@ enum exchange_next scripted_inspected(
             x, item[0].bytes, strategy_left_ms(item[1].integer));
     return strategy_bad_reply(x, expected_holder);
 }
+
+unsigned scripted_after(struct exchange *x, struct buf *out)
+{
+    return command_acquire_after(out, x->verb, scripted_as_text(x)) ? 1 : 0;
+}
+
+enum exchange_next scripted_acquired_after(
+    struct exchange *x, const struct reply *reply)
+{
+    if (scripted_wants_text(x, reply))
+        return EXCHANGE_AGAIN;
+    return native_acquired(x, reply);
+}

@@ -18,6 +18,11 @@ static const struct strategy set_by_script = {.name = "SETNX script",
     .encode = scripted_encode,
     .reply = native_acquired};
 
+/* Of one of several names: never without looking at the one before it. */
+static const struct strategy set_after = {.name = "SET script",
+    .encode = scripted_after,
+    .reply = scripted_acquired_after};
+
 static const struct strategy extend_by_script = {.name = "scripts",
     .form = {.script = SCRIPT_EXTEND, .token = 4, .ttl = true},
     .fallback = ON_REFUSED,
@@ -146,10 +151,14 @@ const struct strategy *strategies_for(const struct exchange *x)
         return ways[kind].shared ? ways[kind].shared : strategies_at(kind, 0);
     if (rights_unverified(x))
         return &rights_strategy;
-    if (ways[kind].takes_over && x->phase == PHASE_CHECK_VALUE)
-        return &timestamps_takeover;
-    if (ways[kind].takes_over && x->verb->counter.len > 0)
-        return &fenced_strategy;
+    if (ways[kind].takes_over) {
+        if (x->phase == PHASE_CHECK_VALUE)
+            return &timestamps_takeover;
+        if (x->verb->counter.len > 0)
+            return &fenced_strategy;
+        if (x->verb->after)
+            return &set_after;
+    }
     return strategies_at(kind, x->strategy_index);
 }
 

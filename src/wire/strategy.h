@@ -217,6 +217,10 @@ enum exchange_next scripted_released(
 enum exchange_next scripted_capped(
     struct exchange *x, const struct reply *reply);
 unsigned scripted_inspect(struct exchange *x, struct buf *out);
+/* ACQUIRE with verb.after. */
+unsigned scripted_after(struct exchange *x, struct buf *out);
+enum exchange_next scripted_acquired_after(
+    struct exchange *x, const struct reply *reply);
 enum exchange_next scripted_inspected(
     struct exchange *x, const struct reply *reply);
 /* How a script that gives the key up hands it over: see release.lua. */

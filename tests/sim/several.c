@@ -227,7 +227,8 @@ static void acquire(struct world *w, struct group *g)
     /* Somebody gives up in the end. */
     g->next_at = wait == NEVER ? w->now + roll(w, 5000 * MS) : NEVER;
     backoff_init(&backoff, 10 * MS, RETRY_MAX, roll(w, NEVER));
-    several_acquire(&g->several, wait, w->setting.timeout_ns, &backoff, w->now);
+    several_acquire(
+        &g->several, wait, w->setting.timeout_ns, false, &backoff, w->now);
     run(w, g);
 }
 

@@ -2,9 +2,10 @@
 /*
  * Several names by one handle: which member begins, when all is given back and
  * begun again, and the result of the whole. A step of a table is what comes in,
- * and the actions that follow: "T" a token, "B0" member 0 begins, "C0" its call
- * is cancelled, "R0" its key is removed, "L0" its lease ends and the key stays,
- * "S" all are granted. At the end "=" and the result, if the call is over.
+ * and the actions that follow: "T" a token, "B0" member 0 begins, "b0" early,
+ * "C0" its call is cancelled, "R0" its key is removed, "L0" its lease ends and
+ * the key stays, "S" all are granted. At the end "=" and the result, if the
+ * call is over.
  */
 #include "support/test.h"
 
@@ -18,6 +19,7 @@
 
 static struct several s;
 static uint64_t now;
+static bool asks_early;
 
 static const char *actions(void)
 {
@@ -28,6 +30,8 @@ static const char *actions(void)
     while (several_next(&s, &action, now)) {
         assert_true(len + 5 < WORDS_MAX);
         char letter = "TBCRLS"[action.kind];
+        if (letter == 'B' && action.early)
+            letter = 'b';
         bool alone = letter == 'T' || letter == 'S';
         len += (size_t)snprintf(words + len, WORDS_MAX - len,
             alone ? "%s%c" : "%s%c%u", len ? " " : "", letter, action.member);
@@ -66,8 +70,8 @@ static void acquire(unsigned count, uint64_t wait_ns)
     backoff_init(&backoff, 10 * MS, 100 * MS, 1);
     now = T0;
     several_init(&s, count);
-    several_acquire(&s, wait_ns, 500 * MS, &backoff, now);
-    expect("T B0");
+    several_acquire(&s, wait_ns, 500 * MS, asks_early, &backoff, now);
+    expect(asks_early ? "T B0 b1 b2" : "T B0");
 }
 
 static void the_results(void **state)
@@ -278,12 +282,115 @@ static void no_token(void **state)
     (void)state;
     backoff_init(&backoff, MS, MS, 1);
     several_init(&s, 2);
-    several_acquire(&s, NEVER, MS, &backoff, T0);
+    several_acquire(&s, NEVER, MS, false, &backoff, T0);
     assert_true(several_next(&s, &action, T0));
     assert_int_equal(action.kind, SEVERAL_TOKEN);
     several_no_token(&s);
     expect(FAULT);
     assert_int_equal(s.fault, FAULT_SYSTEM);
+}
+
+/* -------------------------------------------------------------------- early */
+
+static void all_are_free(void **state)
+{
+    (void)state;
+    asks_early = true;
+    acquire(3, NEVER);
+    for (unsigned i = 0; i < 2; i++) {
+        over(i, LIFE_OK);
+        expect("");
+    }
+    over(2, LIFE_OK);
+    expect("S");
+    several_settled(&s, true, now);
+    expect(OK);
+    assert_int_equal(s.attempts, 1);
+}
+
+/* The second one is busy: it asks again, and waits; the third one asks when the
+ * second has its name. */
+static void one_is_busy(void **state)
+{
+    (void)state;
+    asks_early = true;
+    acquire(3, NEVER);
+    over(0, LIFE_OK);
+    expect("");
+    over(1, LIFE_BUSY);
+    expect("B1");
+    over(2, LIFE_BUSY);
+    expect("");
+    over(1, LIFE_OK);
+    expect("B2");
+    over(2, LIFE_OK);
+    expect("S");
+    several_settled(&s, true, now);
+    expect(OK);
+}
+
+/* The first one waits; when it has its name, all others ask at once. */
+static void the_first_is_busy(void **state)
+{
+    (void)state;
+    asks_early = true;
+    acquire(3, NEVER);
+    over(1, LIFE_BUSY);
+    over(2, LIFE_FAULT);
+    expect("");
+    over(0, LIFE_OK);
+    expect("B1 b2");
+    over(1, LIFE_OK);
+    over(2, LIFE_OK);
+    expect("S");
+    several_settled(&s, true, now);
+    expect(OK);
+    acquire(3, 0);
+    over(0, LIFE_BUSY);
+    expect("C1 C2");
+    over(1, LIFE_BUSY);
+    over(2, LIFE_OK);
+    expect("R2 " BUSY);
+}
+
+/* The key of one that is unknown may have the token. */
+static void an_early_one_is_unknown(void **state)
+{
+    (void)state;
+    asks_early = true;
+    acquire(3, NEVER);
+    over(0, LIFE_OK);
+    over(1, LIFE_UNKNOWN);
+    expect("C2 R0");
+    over(2, LIFE_BUSY);
+    expect("T B0 b1 b2");
+    acquire(3, 0);
+    over(0, LIFE_OK);
+    over(1, LIFE_UNKNOWN);
+    expect("C2 R0");
+    over(2, LIFE_BUSY);
+    expect(UNKNOWN);
+}
+
+static void early_ones_are_cancelled(void **state)
+{
+    (void)state;
+    asks_early = true;
+    acquire(3, NEVER);
+    over(0, LIFE_OK);
+    several_cancel(&s);
+    expect("C1 C2");
+    over(1, LIFE_BUSY);
+    expect("C2 R0");
+    over(2, LIFE_CANCELLED);
+    expect(CANCELLED);
+}
+
+static int in_turn(void **state)
+{
+    (void)state;
+    asks_early = false;
+    return 0;
 }
 
 /* ----------------------------------------------------------------- cancelled
@@ -424,6 +531,11 @@ int main(void)
         cmocka_unit_test(a_loss_that_does_not_matter),
         cmocka_unit_test(one_has_expired),
         cmocka_unit_test(no_token),
+        cmocka_unit_test_teardown(all_are_free, in_turn),
+        cmocka_unit_test_teardown(one_is_busy, in_turn),
+        cmocka_unit_test_teardown(the_first_is_busy, in_turn),
+        cmocka_unit_test_teardown(an_early_one_is_unknown, in_turn),
+        cmocka_unit_test_teardown(early_ones_are_cancelled, in_turn),
         cmocka_unit_test(cancelled_while_one_waits),
         cmocka_unit_test(cancelled_before_the_next_attempt),
         cmocka_unit_test(the_worst_result),
