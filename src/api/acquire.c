@@ -10,7 +10,7 @@ static int start_acquire(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
 {
     uint64_t wait_ns;
-    int rc = call_wait(lock, args->number, &wait_ns, now);
+    int rc = call_check_wait(lock, args->number, &wait_ns, now);
     if (rc != NXL_OK)
         return rc;
     life_acquire(&lock->life, wait_ns, lock_seed(lock, now), now);
@@ -23,7 +23,7 @@ static int start_several(struct nxl_lock *front, const struct call_type *type,
     const struct call_args *args, uint64_t now)
 {
     uint64_t wait_ns;
-    int rc = call_wait(front, args->number, &wait_ns, now);
+    int rc = call_check_wait(front, args->number, &wait_ns, now);
     if (rc == NXL_CANCELLED)
         members_end_leases(front, now);
     return rc == NXL_OK ? members_acquire(front, type, wait_ns, now) : rc;

@@ -7,14 +7,14 @@
 #include "api/event_loop.h"
 #include "lock/drive.h"
 #include "lock/members.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/once.h"
 
 /* Checks the token, and that there is room for one. */
 static int check_token(struct nxl_lock *lock, const char *token)
 {
     if (!token || !token_valid(slice_of(token)))
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "not a token; pass UUID, UUID@label or UUID+weight/permits@label "
             "as returned by nxl_lock_token()");
     return NXL_OK;

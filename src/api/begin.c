@@ -8,16 +8,16 @@
 #include "api/event_loop.h"
 #include "api/options.h"
 #include "lock/drive.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 
 static bool check_options(struct nxl_lock *lock,
     const nxl_once_options *options, int64_t wait_ms, nxl_once_options *o)
 {
-    struct text *message = call_message(lock);
+    struct text *message = call_errmsg(lock);
     if (!options_once(options, lock->life.terms.ttl_ms, o, message))
         return false;
     if (o->mode == NXL_ONCE_LOOK && wait_ms != 0) {
-        message_invalid(message,
+        errmsg_invalid(message,
             "wait_ms is %lld; NXL_ONCE_LOOK does not wait: use 0",
             (long long)wait_ms);
         return false;
@@ -55,8 +55,8 @@ static int start_begin(
     const char *why = unsupported(lock);
     nxl_once_options o;
     uint64_t wait_ns;
-    if (token_is_shared((struct slice){lock->own_token, lock->own_len}))
-        return message_invalid(call_message(lock),
+    if (token_has_share((struct slice){lock->own_token, lock->own_len}))
+        return errmsg_invalid(call_errmsg(lock),
             "permits or shared is set: work that must be done once needs an "
             "exclusive lock; use a handle without them");
     if (why)
@@ -72,15 +72,15 @@ static int start_begin(
     if (!check_options(lock, options, wait_ms, &o))
         return NXL_E_INVALID;
     bool looks = o.mode == NXL_ONCE_LOOK;
-    int rc = looks ? NXL_OK : call_wait(lock, wait_ms, &wait_ns, now);
+    int rc = looks ? NXL_OK : call_check_wait(lock, wait_ms, &wait_ns, now);
     if (rc != NXL_OK)
         return rc;
     once_forget_work(lock->once);
     take_options(lock->once, &o);
-    lock->operation.requests[0].server->who.asks_fsync = true;
+    lock->operation.requests[0].server->handshake_terms.asks_fsync = true;
     reply_values_clear(&lock->once->found);
     if (looks)
-        life_query(&lock->life, CALL_LOOK, lock_seed(lock, now), now);
+        life_query(&lock->life, CALL_READ_RECORD, lock_seed(lock, now), now);
     else
         life_begin(&lock->life, wait_ns, lock_seed(lock, now), now);
     return NXL_PENDING;

@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/deadline.h"
-#include "client/leader.h"
+#include "client/poller_thread.h"
 #include "client/renewal_thread.h"
-#include "client/turn.h"
+#include "client/loop.h"
 #include "lock/drive.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/once.h"
 #include "lock/warning.h"
 
@@ -23,8 +23,8 @@ static int final_result(struct nxl_lock *lock)
     pthread_mutex_lock(&client->mutex);
     uint64_t now = clock_now();
     lock_drop_expired(lock, now);
-    turn_push(client, now);
-    turn_hurry(client);
+    loop_push(client, now);
+    loop_hurry(client);
     pthread_mutex_unlock(&client->mutex);
     return lock->call.result;
 }
@@ -34,7 +34,7 @@ static int final_result(struct nxl_lock *lock)
 static void release_unrenewed(struct nxl_lock *lock, int error)
 {
     struct nxl_client *client = lock->client;
-    struct text *message = operation_message(&lock->operation);
+    struct text *message = operation_errmsg(&lock->operation);
     bool adopted = lock->kind == NXL_OP_ADOPT;
     uint64_t now = clock_now();
     if (adopted)
@@ -49,9 +49,9 @@ static void release_unrenewed(struct nxl_lock *lock, int error)
         strerror(error),
         adopted ? "the lock was not adopted and is unchanged"
                 : "the lock has been released");
-    client->message = *message;
-    turn_push(client, now);
-    turn_hurry(client);
+    client->errmsg = *message;
+    loop_push(client, now);
+    loop_hurry(client);
 }
 
 /* A renewed lock that was just granted needs the renewal thread, also to report
@@ -84,16 +84,16 @@ int call_block(struct nxl_lock *lock, const struct call_type *type,
     struct nxl_client *client = lock->client;
     if (client_forked(client))
         return NXL_E_FORKED;
-    /* If the leader were cancelled (pthread_cancel), the other threads would
-     * sleep forever. */
+    /* If the poller thread were cancelled (pthread_cancel), the other threads
+     * would sleep forever. */
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     pthread_mutex_lock(&client->mutex);
     uint64_t now = clock_now();
     int rc = call_start(lock, type, MODE_BLOCKING, args, now);
-    turn_push(client, now); /* also what a call that is over has left */
+    loop_push(client, now); /* also what a call that is over has left */
     if (rc == NXL_PENDING) {
-        leader_wait(client, &lock->call, &lock->operation.timer, now);
+        poller_thread_wait(client, &lock->call, &lock->operation.timer, now);
         rc = final_result(lock);
         if (lock->renewing && rc == NXL_OK)
             rc = need_thread(lock);

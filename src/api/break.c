@@ -6,21 +6,21 @@
 #include "api/event_loop.h"
 #include "api/holder.h"
 #include "lock/drive.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "wire/value.h"
 
 static int start_break(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
 {
     const nxl_holder *seen = args->seen;
-    if (seen && holder_check(seen, call_message(lock)) != NXL_OK)
+    if (seen && holder_check(seen, call_errmsg(lock)) != NXL_OK)
         return NXL_E_INVALID;
     if (!seen || seen->value_length == 0)
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "nothing to break; pass a holder filled in by "
             "nxl_lock_inspect()");
     if (seen->truncated || seen->value_length >= sizeof(seen->value))
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "the value is longer than %zu bytes: not a lock, and too long "
             "to compare",
             sizeof(seen->value) - 1);

@@ -16,15 +16,15 @@
 #include "api/query.h"
 #include "base/clock.h"
 #include "base/deadline.h"
-#include "client/leader.h"
+#include "client/poller_thread.h"
 #include "client/renewal_thread.h"
-#include "client/turn.h"
+#include "client/loop.h"
 #include "client/voters.h"
-#include "client/watch.h"
+#include "client/sentinel_watch.h"
 #include "lock/drive.h"
 #include "lock/held_here.h"
 #include "lock/line_messages.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "wire/marker.h"
 
 /* How long freeing a client may wait for its cleanups. */
@@ -44,8 +44,8 @@ static void fill_errbuf(const nxl_client_options *o, const struct text *error)
     text_copy(error, o->errbuf, o->errbuf_size);
 }
 
-_Static_assert(
-    SECRETS_MAX > 2 * MAX_SERVERS && SECRETS_MAX > 2 * (2 + WATCH_SERVERS),
+_Static_assert(SECRETS_MAX > 2 * MAX_SERVERS &&
+                   SECRETS_MAX > 2 * (2 + SENTINEL_WATCH_SERVERS),
     "of each server, or of the two connections to the only one and of each of "
     "its Sentinels, the password and the one before it, and one that a "
     "callback has just written");
@@ -63,7 +63,7 @@ static bool make_nodes(struct nxl_client *client, struct endpoints *e)
     if (!nodes_make(&client->nodes, e->at, e->count, sole, clock_now()))
         return false;
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next)
-        n->server.dialect.several = e->count > 1;
+        n->server.dialect.several_servers = e->count > 1;
     return true;
 }
 
@@ -74,10 +74,11 @@ static bool watch_sentinels(struct nxl_client *client)
     struct node *n = nodes_first(&client->nodes);
     if (!e->sentinels)
         return true;
-    server_follow(&n->server,
+    server_use_sentinels(&n->server,
         client->guards_failover ? &n->voter.eligibility.confirmed_at : NULL);
-    client->watch = watch_new(&client->nodes, e, lock_renew_all);
-    return client->watch;
+    client->sentinel_watch =
+        sentinel_watch_new(&client->nodes, e, lock_renew_all);
+    return client->sentinel_watch;
 }
 
 /* Has each server's age as a primary found out. False: no memory. */
@@ -168,7 +169,7 @@ static int make_client(nxl_client **out, struct endpoints *endpoints,
     list_init(&client->locks);
     list_init(&client->queries);
     list_init(&client->events);
-    list_init(&client->followers);
+    list_init(&client->sleepers);
     index_init(&client->joined);
     if (GIVEN(options, warning_arg)) {
         client->warning = options->warning;
@@ -239,7 +240,7 @@ int client_new_sentinel(nxl_client **client, const char *url, size_t sentinel,
     }
     if (rc == NXL_OK) {
         struct server *s = &nodes_first(&(*client)->nodes)->server;
-        s->who.sentinel = true;
+        s->handshake_terms.sentinel = true;
         s->to.nth = nth;
     } else {
         fill_errbuf(options, &error);
@@ -270,13 +271,13 @@ static void finish_cleanups(struct nxl_client *client)
     uint64_t now = clock_now();
     uint64_t end = deadline_after(
         now, earlier(client->timeout_ns, ms_to_ns(FREE_BUDGET_MS)));
-    turn_push(client, now);
+    loop_push(client, now);
     while (has_unfinished(client, end) && now < end) {
-        struct turn_events events;
-        turn_wait(client->poller.fd, &events,
-            earlier(end, turn_deadline(client)), now);
+        struct loop_events events;
+        loop_epoll(client->poller.fd, &events,
+            earlier(end, loop_deadline(client)), now);
         now = clock_now();
-        turn_process(client, &events, now);
+        loop_process(client, &events, now);
     }
 }
 
@@ -300,7 +301,7 @@ void nxl_client_free(nxl_client *client)
         client_close_descriptors(client);
         return;
     }
-    struct job *callbacks[2 * MAX_SERVERS + WATCH_SERVERS] = {NULL};
+    struct job *callbacks[2 * MAX_SERVERS + SENTINEL_WATCH_SERVERS] = {NULL};
     unsigned count = 0;
     client_lock(client);
     /* renewal_thread_stop() releases the mutex, and another thread may
@@ -308,8 +309,8 @@ void nxl_client_free(nxl_client *client)
     int cancel_state = client->cancel_state;
     renewal_thread_stop(client);
     client->cancel_state = cancel_state;
-    if (client->led)
-        (void)leader_take_over(
+    if (client->has_poller_thread)
+        (void)poller_thread_take_over(
             client, NULL); /* only this thread reads from now */
     uint64_t now = clock_now();
     for (struct list *node = client->locks.next; node != &client->locks;
@@ -323,10 +324,10 @@ void nxl_client_free(nxl_client *client)
         callbacks[count++] = server_stop(&n->server);
         callbacks[count++] = subscriber_stop(&n->subscriber);
     }
-    if (client->watch)
-        count += watch_stop(client->watch, &callbacks[count]);
+    if (client->sentinel_watch)
+        count += sentinel_watch_stop(client->sentinel_watch, &callbacks[count]);
     client->closed = true;
-    turn_wake(client); /* a thread that is still in a call returns */
+    loop_wake(client); /* a thread that is still in a call returns */
     client_unref(client);
     int unused;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
@@ -341,10 +342,10 @@ const char *nxl_client_errmsg(const nxl_client *client)
     if (!client)
         return "the client is NULL";
     if (client_forked(client))
-        return MESSAGE_FORKED;
+        return ERRMSG_FORKED;
     pthread_mutex_t *mutex = (pthread_mutex_t *)&client->mutex;
     pthread_mutex_lock(mutex);
-    copy = client->message;
+    copy = client->errmsg;
     pthread_mutex_unlock(mutex);
     return copy.data;
 }

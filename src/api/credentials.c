@@ -37,7 +37,7 @@ static bool ask(const struct login_source *source, unsigned server,
 {
     nxl_credentials c = {
         .size = sizeof(c), .server = server, .sentinel = source->sentinel};
-    bool ok = ((nxl_credentials_callback)source->program)(source->arg, &c);
+    bool ok = ((nxl_credentials_callback)source->callback)(source->arg, &c);
     const char *why = ok ? objection(&c) : NULL;
 
     c.why[sizeof(c.why) - 1] = '\0';
@@ -55,5 +55,5 @@ struct login_source credentials_source(
     nxl_credentials_callback callback, void *arg)
 {
     return (struct login_source){
-        .ask = ask, .program = (void (*)(void))callback, .arg = arg};
+        .ask = ask, .callback = (void (*)(void))callback, .arg = arg};
 }

@@ -19,7 +19,7 @@ int lock_empty_line(nxl_lock *lock)
         return NXL_FREE;
     if (!companion_make(lock->name.key, COMPANION_LINE, &words[1])) {
         client_lock(lock->client);
-        text_set(&lock->client->message,
+        text_set(&lock->client->errmsg,
             "out of memory: cannot store the key of the line");
         client_unlock(lock->client);
         return NXL_E_NOMEM;
@@ -29,7 +29,7 @@ int lock_empty_line(nxl_lock *lock)
     return rc;
 }
 
-void client_skip_lines(nxl_client *client)
+void client_ignore_lines(nxl_client *client)
 {
     client_lock(client);
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next)

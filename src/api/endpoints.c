@@ -11,8 +11,8 @@
 #include <strings.h>
 
 #include "api/private.h"
-#include "lock/message.h"
-#include "net/replicas.h"
+#include "lock/errmsg.h"
+#include "net/replica_wait.h"
 #include "net/tls/tls.h"
 
 static int no_memory(struct text *error)
@@ -193,7 +193,7 @@ static int parse_one(struct endpoints *e, const char *url, size_t count,
 {
     struct endpoint *to = &e->at[e->count];
     if (!url)
-        return message_invalid(error, "the URL is NULL");
+        return errmsg_invalid(error, "the URL is NULL");
     int rc = parse_url(to, url, defaults, error);
     if (rc == NXL_OK)
         to->server = e->count++;
@@ -270,7 +270,7 @@ static int try_password_files(const struct endpoints *e, struct text *error)
 static void shorten_max_ttl(struct endpoints *e)
 {
     size_t row = param_find(slice_of("max_ttl_ms"));
-    bool given = e->at[0].settings.max_ttl_given;
+    bool given = e->at[0].settings.max_ttl_in_options;
     for (unsigned i = 0; i < e->count; i++)
         given = given || gives(&e->at[i], row);
     for (unsigned i = 0; !given && i < e->count; i++)
@@ -348,7 +348,7 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     int rc = NXL_OK;
     e->count = 0;
     if (count < 1 || count > MAX_SERVERS)
-        return message_invalid(
+        return errmsg_invalid(
             error, "%zu servers given; use 1 to %d", count, MAX_SERVERS);
     for (size_t i = 0; i < count && rc == NXL_OK; i++)
         rc = parse_one(e, urls[i], count, defaults, error);
@@ -361,7 +361,7 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
         rc = check_sentinels(e, error);
     if (rc == NXL_OK && count > 1 &&
         e->at[0].settings.scheme == LOCK_SCHEME_TIMESTAMP) {
-        (void)message_invalid(error,
+        (void)errmsg_invalid(error,
             "scheme=timestamp works with one server only; %zu are given",
             count);
         rc = NXL_E_URL;
@@ -397,7 +397,7 @@ int endpoints_split(struct endpoints *e, const char *list,
     size_t count = 0;
     e->count = 0;
     if (!list)
-        return message_invalid(error, "the URL is NULL");
+        return errmsg_invalid(error, "the URL is NULL");
     size_t size = strlen(list) + 1;
     char *copy = malloc(size); /* it may hold passwords */
     if (!copy)

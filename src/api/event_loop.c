@@ -15,10 +15,10 @@
 
 #include "base/clock.h"
 #include "base/deadline.h"
-#include "client/turn.h"
+#include "client/loop.h"
 #include "lock/drive.h"
 #include "lock/loss.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/once.h"
 #include "lock/warning.h"
 
@@ -32,7 +32,7 @@ static int lock_for_loop(struct nxl_client *client)
     client_lock(client);
     if (!client->closed && client_enter(client, MODE_LOOP))
         return NXL_OK;
-    message_invalid(&client->message,
+    errmsg_invalid(&client->errmsg,
         client->closed ? "the client has been freed"
                        : "this client is in use through the blocking API; "
                          "use another client for this call");
@@ -51,7 +51,7 @@ static void set_timer(struct nxl_client *client)
 {
     if (client->timer_fd < 0)
         return;
-    uint64_t at = has_events(client) ? 0 : turn_deadline(client);
+    uint64_t at = has_events(client) ? 0 : loop_deadline(client);
     if (at == client->timer_at && at != 0)
         return;
     client->timer_at = at;
@@ -75,8 +75,8 @@ static void make_timer(struct nxl_client *client)
     }
     if (fd >= 0)
         close(fd);
-    text_set(&client->message, "cannot create a timerfd descriptor: out of "
-                               "file descriptors?");
+    text_set(&client->errmsg, "cannot create a timerfd descriptor: out of "
+                              "file descriptors?");
 }
 
 int nxl_client_fd(nxl_client *client)
@@ -86,7 +86,7 @@ int nxl_client_fd(nxl_client *client)
     if (client->timer_fd < 0)
         make_timer(client);
     int fd = client->timer_fd < 0 ? -1 : client->poller.fd;
-    turn_push(client, clock_now());
+    loop_push(client, clock_now());
     set_timer(client);
     client_unlock(client);
     return fd;
@@ -102,13 +102,13 @@ size_t nxl_client_pollfds(
     if (lock_for_loop(client) != NXL_OK)
         return 0;
     uint64_t now = clock_now();
-    turn_push(client, now);
+    loop_push(client, now);
     if (fds && capacity)
         fds[0] = (struct pollfd){.fd = client->poller.fd, .events = POLLIN};
     if (timeout_ms)
         *timeout_ms = has_events(client)
                           ? 0
-                          : deadline_poll_ms(turn_deadline(client), now);
+                          : deadline_poll_ms(loop_deadline(client), now);
     set_timer(client);
     client_unlock(client);
     return 1;
@@ -119,10 +119,10 @@ int nxl_client_process(nxl_client *client)
     int rc = lock_for_loop(client);
     if (rc != NXL_OK)
         return rc;
-    struct turn_events events;
+    struct loop_events events;
     uint64_t now = clock_now();
-    turn_wait(client->poller.fd, &events, now, now);
-    turn_process(client, &events, now);
+    loop_epoll(client->poller.fd, &events, now, now);
+    loop_process(client, &events, now);
     set_timer(client);
     client_unlock(client);
     return NXL_OK;
@@ -191,7 +191,7 @@ int call_enqueue(struct nxl_lock *lock, const struct call_type *type,
     int rc = call_start(lock, type, MODE_LOOP, args, clock_now());
     /* A loop that sleeps on the one descriptor must wake up to send the
      * request, or what a call that is over has left. */
-    turn_hurry(client);
+    loop_hurry(client);
     client_unlock(client);
     return rc;
 }
@@ -215,8 +215,8 @@ static int cancel_call(struct nxl_lock *lock, bool interrupts)
     if (stops) {
         uint64_t now = clock_now();
         lock_cancel(lock, now);
-        turn_push(client, now);
-        turn_wake(client);
+        loop_push(client, now);
+        loop_wake(client);
     }
     if (interrupts)
         lock->interrupted = !stops || lock->call.result != NXL_CANCELLED;
@@ -239,7 +239,7 @@ void nxl_client_interrupt(nxl_client *client)
     int error = errno; /* this may be a signal handler */
     if (client && !client_forked(client)) {
         atomic_store(&client->interrupted, true);
-        turn_wake(client);
+        loop_wake(client);
     }
     errno = error;
 }

@@ -14,7 +14,7 @@ static int check_ttl(struct nxl_lock *lock, int64_t *ttl_ms)
         *ttl_ms = lock->life.terms.ttl_ms;
     if (options_ttl(lock->client, *ttl_ms, &why))
         return NXL_OK;
-    operation_tell(&lock->operation, &why);
+    operation_set_errmsg(&lock->operation, &why);
     return NXL_E_INVALID;
 }
 

@@ -5,7 +5,7 @@
 #include "api/blocking.h"
 #include "api/event_loop.h"
 #include "lock/drive.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 
 static int start_forget(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
@@ -13,7 +13,7 @@ static int start_forget(
     struct once *once = lock->once;
     (void)args;
     if (!once || !once->answered || !once->record.state)
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "there is no record to remove; look with nxl_once_begin() and "
             "NXL_ONCE_LOOK first");
     once->terms.line = once_line(once);

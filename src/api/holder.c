@@ -7,20 +7,20 @@
 
 #include "base/clock.h"
 #include "lock/handle.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "model/token.h"
 #include "wire/value.h"
 
-bool holder_has_first(const nxl_holder *holder)
+bool holder_has_required_members(const nxl_holder *holder)
 {
     return holder->size >= offsetof(nxl_holder, label);
 }
 
 int holder_check(const nxl_holder *holder, struct text *message)
 {
-    if (holder_has_first(holder))
+    if (holder_has_required_members(holder))
         return NXL_OK;
-    return message_invalid(message,
+    return errmsg_invalid(message,
         "nxl_holder.size is %zu; start from NXL_HOLDER_INIT", holder->size);
 }
 
@@ -42,16 +42,16 @@ static void copy_out(nxl_holder *to, const nxl_holder *from, int64_t left_ms)
 
 int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
 {
-    if (!lock || !holder || !holder_has_first(holder))
+    if (!lock || !holder || !holder_has_required_members(holder))
         return NXL_E_INVALID;
     if (client_forked(lock->client))
         return NXL_E_FORKED;
     if (lock->kind == NXL_OP_INSPECT && !lock->call.running &&
         lock->call.result == NXL_FREE)
         return NXL_FREE;
-    if (!lock->seen->chosen)
+    if (!lock->inspected->chosen)
         return NXL_E_INVALID;
-    copy_out(holder, lock->seen->chosen, lock->seen->left_ms);
+    copy_out(holder, lock->inspected->chosen, lock->inspected->left_ms);
     return NXL_OK;
 }
 
@@ -59,11 +59,11 @@ int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder)
 static int copy_listed(
     const struct nxl_lock *lock, size_t index, nxl_holder *holder)
 {
-    const struct reply_values *listed = lock->seen->listed;
+    const struct reply_values *listed = lock->inspected->listed;
     nxl_holder found = {.size = sizeof(found)};
-    const nxl_holder *first = lock->seen->by_server[0];
+    const nxl_holder *first = lock->inspected->by_server[0];
     if (!listed && lock->client->server_count == 1 &&
-        token_is_shared((struct slice){first->value, first->value_length}))
+        token_has_share((struct slice){first->value, first->value_length}))
         return NXL_E_NOMEM; /* there may be more */
     if (!listed || 2 * index >= listed->count)
         return NXL_FREE;
@@ -83,7 +83,7 @@ static int copy_listed(
 int nxl_lock_holder_at(
     const nxl_lock *lock, size_t server, size_t index, nxl_holder *holder)
 {
-    if (!lock || !holder || !holder_has_first(holder))
+    if (!lock || !holder || !holder_has_required_members(holder))
         return NXL_E_INVALID;
     if (client_forked(lock->client))
         return NXL_E_FORKED;
@@ -95,8 +95,8 @@ int nxl_lock_holder_at(
     case NOTE_YES:
         if (index > 0)
             return copy_listed(lock, index, holder);
-        copy_out(holder, lock->seen->by_server[server],
-            lock->seen->by_server[server]->left_ms);
+        copy_out(holder, lock->inspected->by_server[server],
+            lock->inspected->by_server[server]->left_ms);
         return NXL_OK;
     case NOTE_NO:
         return NXL_FREE;
@@ -111,7 +111,7 @@ int nxl_lock_holder_at(
 
 bool nxl_holder_is(const nxl_holder *holder, const char *token)
 {
-    return holder && token && holder_has_first(holder) &&
+    return holder && token && holder_has_required_members(holder) &&
            value_is_of((struct slice){holder->value, holder->value_length},
                slice_of(token));
 }

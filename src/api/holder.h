@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 /* Whether it has the members that every version has: those before label. */
-bool holder_has_first(const nxl_holder *holder);
+bool holder_has_required_members(const nxl_holder *holder);
 
 /* Likewise, with the result of the call: NXL_OK, or NXL_E_INVALID, explained in
  * message. */

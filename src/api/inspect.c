@@ -8,11 +8,11 @@
 static int start_inspect(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
 {
-    if (args->seen && holder_check(args->seen, call_message(lock)) != NXL_OK)
+    if (args->seen && holder_check(args->seen, call_errmsg(lock)) != NXL_OK)
         return NXL_E_INVALID;
     if (lock->client->server_count == 1) /* without memory it shows one */
-        (void)inspection_list(lock->seen);
-    lock->seen->chosen = NULL;
+        (void)inspection_list(lock->inspected);
+    lock->inspected->chosen = NULL;
     life_query(&lock->life, CALL_INSPECT, lock_seed(lock, now), now);
     return NXL_PENDING;
 }

@@ -8,11 +8,11 @@
 #include "api/options.h"
 #include "base/clock.h"
 #include "base/deadline.h"
-#include "client/turn.h"
+#include "client/loop.h"
 #include "lock/drive.h"
 #include "lock/loss.h"
 #include "lock/members.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/once.h"
 #include "lock/waiting.h"
 
@@ -24,7 +24,7 @@ static void free_renewing(struct renewing *renewing)
         return;
     list_remove(&renewing->lost);
     operation_free(&renewing->operation);
-    inspection_free(renewing->found, renewing->lock->client->server_count);
+    inspection_free(renewing->inspected, renewing->lock->client->server_count);
     free(renewing);
 }
 
@@ -34,7 +34,7 @@ static void free_memory(struct nxl_lock *lock)
     free_renewing(lock->renewing);
     operation_free(&lock->operation);
     call_free(&lock->call);
-    inspection_free(lock->seen, lock->client->server_count);
+    inspection_free(lock->inspected, lock->client->server_count);
     free(lock->target);
     free(lock->adopted_token);
     waiting_free(lock->name.waiting);
@@ -52,8 +52,8 @@ static bool make_renewing(struct nxl_lock *lock)
     renewing->lock = lock;
     list_init(&renewing->lost);
     renewing->operation.cache = &lock->name.cache;
-    renewing->found = inspection_new(lock->client->server_count);
-    return renewing->found &&
+    renewing->inspected = inspection_new(lock->client->server_count);
+    return renewing->inspected &&
            operation_init(&renewing->operation, &lock_renewal_type,
                lock->client, lock->name.key);
 }
@@ -74,7 +74,8 @@ static void begin_life(struct nxl_lock *lock, const struct lock_settings *set)
         .retry_first_ns = set->retry_first_ns,
         .retry_max_ns = set->retry_max_ns,
         .fenced = set->fence,
-        .copies_ns = ms_to_ns(replicas_wait_ms(&server->replicas, set->ttl_ms)),
+        .copies_ns =
+            ms_to_ns(replica_wait_ms(&server->replica_wait, set->ttl_ms)),
         .renewed = set->renew,
     };
     life_init(&lock->life, &terms, lock->name.ballots,
@@ -88,9 +89,9 @@ static bool allocate_parts(
     lock->name.ballots = lock->ballots;
     if (!name_make(&lock->name, set->prefix, set->name, set->fence))
         return false;
-    lock->seen = inspection_new(lock->client->server_count);
-    if (!lock->seen || !operation_init(&lock->operation, &lock_call_type,
-                           lock->client, lock->name.key))
+    lock->inspected = inspection_new(lock->client->server_count);
+    if (!lock->inspected || !operation_init(&lock->operation, &lock_call_type,
+                                lock->client, lock->name.key))
         return false;
     lock->operation.verb.counter = lock->name.counter;
     if (set->renew && !make_renewing(lock))
@@ -152,7 +153,7 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
     struct lock_settings set;
     int rc = NXL_E_INVALID;
     if (client->closed) {
-        message_invalid(&client->message, "the client has been freed");
+        errmsg_invalid(&client->errmsg, "the client has been freed");
     } else if (options_lock(client, name, options, &set)) {
         *lock = lock_make(client, &set);
         rc = *lock ? NXL_OK : NXL_E_NOMEM;
@@ -160,8 +161,8 @@ int nxl_lock_new(nxl_lock **lock, nxl_client *client, const char *name,
             list_append(&client->locks, &(*lock)->node);
             client->refs++;
         } else {
-            text_set(&client->message, "out of memory: cannot create the "
-                                       "lock");
+            text_set(&client->errmsg, "out of memory: cannot create the "
+                                      "lock");
         }
     } else {
         rc = set.refused;
@@ -189,8 +190,8 @@ void nxl_lock_free(nxl_lock *lock)
     if (!client->closed) {
         uint64_t now = clock_now();
         lock_end(lock, now);
-        turn_push(client, now);
-        turn_hurry(client);
+        loop_push(client, now);
+        loop_hurry(client);
     }
     if (lock->group)
         unmake_members(lock);
@@ -242,7 +243,7 @@ const char *nxl_lock_errmsg(const nxl_lock *lock)
     if (!lock)
         return "the lock is NULL";
     if (client_forked(lock->client))
-        return MESSAGE_FORKED;
+        return ERRMSG_FORKED;
     const char *words = operation_words(&lock->operation);
     if (*words || !lock->renewing)
         return words;
@@ -260,11 +261,11 @@ const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server)
         return "the lock is NULL";
     struct nxl_client *client = lock->client;
     if (client_forked(client))
-        return MESSAGE_FORKED;
+        return ERRMSG_FORKED;
     pthread_mutex_lock(&client->mutex);
     if (server < client->server_count) {
         if (client->server_count > 1)
-            message_at(members_operation(lock), (unsigned)server, &copy);
+            errmsg_at(members_operation(lock), (unsigned)server, &copy);
         else
             text_add(&copy, operation_words(&lock->operation));
     }

@@ -12,7 +12,7 @@
 #include "api/credentials.h"
 #include "base/deadline.h"
 #include "core/lease.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "model/token.h"
 
 /* The numbers of the structures are copied to the settings unchanged. */
@@ -90,14 +90,14 @@ bool options_read(void *mine, size_t my_size, const void *theirs,
     size_t size;
     memcpy(&size, theirs, sizeof(size));
     if (size < 2 * sizeof(size_t) || size > OPTIONS_SIZE_MAX) {
-        message_invalid(error,
+        errmsg_invalid(error,
             "%s.size is %zu; start from its _INIT macro or _init() function",
             name, size);
         return false;
     }
     for (size_t i = my_size; i < size; i++) {
         if (((const unsigned char *)theirs)[i]) {
-            message_invalid(error,
+            errmsg_invalid(error,
                 "%s sets a member that this library (%s) does not know", name,
                 NXLOCK_VERSION);
             return false;
@@ -196,19 +196,19 @@ static bool check_name(struct nxl_client *client, const char *name,
     size_t length, struct lock_settings *set)
 {
     if (!name) {
-        message_invalid(&client->message, "the name is NULL");
+        errmsg_invalid(&client->errmsg, "the name is NULL");
         return false;
     }
     set->name = (struct slice){name, length};
     set->prefix = client->prefix;
     if (set->name.len == 0) {
-        message_invalid(&client->message,
+        errmsg_invalid(&client->errmsg,
             "the name is empty; use at least one byte (for a name that "
             "begins with a zero byte set options.name_length)");
         return false;
     }
     if (set->name.len > NXL_NAME_MAX - set->prefix.len) {
-        message_invalid(&client->message,
+        errmsg_invalid(&client->errmsg,
             "the name has %zu bytes and the prefix %zu; at most %d together",
             set->name.len, set->prefix.len, NXL_NAME_MAX);
         return false;
@@ -227,7 +227,7 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
     if (!first)
         first = most < usual_first ? most : usual_first;
     if (first > most) {
-        message_invalid(&client->message,
+        errmsg_invalid(&client->errmsg,
             "retry_min_ms is %lld; it must not be above retry_max_ms, %lld",
             (long long)first, (long long)most);
         return false;
@@ -240,16 +240,16 @@ static bool check_retry(struct nxl_client *client, const nxl_lock_options *o,
 static bool check_related(struct nxl_client *client, const nxl_lock_options *o)
 {
     if (o->max_hold_ms && !o->renew) {
-        message_invalid(&client->message,
+        errmsg_invalid(&client->errmsg,
             "max_hold_ms is %lld without renew; set renew, or rely on "
             "ttl_ms: a lease that is not renewed expires",
             (long long)o->max_hold_ms);
         return false;
     }
     if (o->fence && nodes_first(&client->nodes)->server.dialect.ttl_in_values) {
-        message_invalid(&client->message, "fence is 1 with "
-                                          "scheme=timestamp, which has no "
-                                          "fencing tokens");
+        errmsg_invalid(&client->errmsg, "fence is 1 with "
+                                        "scheme=timestamp, which has no "
+                                        "fencing tokens");
         return false;
     }
     return true;
@@ -288,7 +288,7 @@ static bool check_share(struct nxl_client *client, const nxl_lock_options *o,
                                  (uint32_t)o->permits};
     if (why) {
         set->refused = refused;
-        message_invalid(&client->message, "%s%s", option, why);
+        errmsg_invalid(&client->errmsg, "%s%s", option, why);
     }
     return !why;
 }
@@ -297,7 +297,7 @@ static bool read_lock(struct nxl_client *client, const char *name,
     const size_t *length, const nxl_lock_options *options,
     struct lock_settings *set)
 {
-    struct text *error = &client->message;
+    struct text *error = &client->errmsg;
     struct bounds bounds = bounds_of(client);
     nxl_lock_options o = NXL_LOCK_OPTIONS_INIT;
     *set = (struct lock_settings){.refused = NXL_E_INVALID};
@@ -371,7 +371,7 @@ bool options_client(const nxl_client_options *options,
         if (!is_text && number_in(&o, member))
             param_set_number(settings, row, (uint64_t)number_in(&o, member));
     }
-    settings->max_ttl_given = o.max_ttl_ms != 0;
+    settings->max_ttl_in_options = o.max_ttl_ms != 0;
     if (o.credentials) {
         settings->login.source =
             credentials_source(o.credentials, o.credentials_arg);

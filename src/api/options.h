@@ -26,7 +26,7 @@ struct lock_settings {
     int refused; /* why the options are wrong: an enum nxl_result */
 };
 
-/* False: client->message says what is wrong. *set points into the arguments. */
+/* False: client->errmsg says what is wrong. *set points into the arguments. */
 bool options_lock(struct nxl_client *client, const char *name,
     const nxl_lock_options *options, struct lock_settings *set);
 

@@ -62,7 +62,7 @@ int lock_empty_line(nxl_lock *lock) NXL_MUST_USE;
 /* From now on releases of this client's locks ignore their lines: they hand
  * over to nobody, and touch no key but the lock's. For locks that nobody waits
  * for in line. Before the first operation. */
-void client_skip_lines(nxl_client *client);
+void client_ignore_lines(nxl_client *client);
 
 /* Returns whether a URL accepts value, not %-encoded, for the parameter of this
  * name (config/params.h). If not, writes the reason into must, zero-terminated

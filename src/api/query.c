@@ -14,11 +14,11 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/call.h"
-#include "client/leader.h"
+#include "client/poller_thread.h"
 #include "client/operation.h"
-#include "client/turn.h"
+#include "client/loop.h"
 #include "client/unanswered.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/remedy.h"
 
 #define WORDS_MAX 64
@@ -39,7 +39,7 @@ struct query {
     bool changes; /* something, so it must not be carried out twice */
     bool again;   /* it was sent again, after its connection was lost */
     /* Why it failed. Not the operation's message, which may need memory. */
-    struct text message;
+    struct text errmsg;
 };
 
 /* ---------------------------------------------------------- as an operation */
@@ -48,7 +48,7 @@ static void complete_query(struct query *q, int result, enum fault fault)
 {
     struct nxl_client *client = q->operation.client;
     if (result != NXL_OK && result != NXL_FREE) {
-        struct text *message = &q->message;
+        struct text *message = &q->errmsg;
         const char *remedy =
             remedy_at(fault, q->operation.requests[q->server].server);
         if (fault == FAULT_UNSUPPORTED) /* its remedy is about locks */
@@ -58,7 +58,7 @@ static void complete_query(struct query *q, int result, enum fault fault)
                 (int)q->words[0].len, q->words[0].data);
         else if (*remedy)
             text_addf(message, "; %s", remedy);
-        client->message = *message;
+        client->errmsg = *message;
     }
     timer_stop(&client->timers, &q->operation.timer);
     list_remove(&q->node); /* query_cancel_all() must not find it any longer */
@@ -68,7 +68,7 @@ static void complete_query(struct query *q, int result, enum fault fault)
 /* Begins a message with the server's name. */
 static struct text *begin_message(struct query *q)
 {
-    struct text *message = &q->message;
+    struct text *message = &q->errmsg;
     const struct server *s = q->operation.requests[q->server].server;
     text_set(message, s->to.address->name.data);
     text_add(message, ": ");
@@ -78,7 +78,7 @@ static struct text *begin_message(struct query *q)
 /* It failed, for this reason, and may have been carried out or not. */
 static void end_unknown(struct query *q, enum fault fault)
 {
-    text_add(&q->message, "; it may have been carried out nevertheless");
+    text_add(&q->errmsg, "; it may have been carried out nevertheless");
     complete_query(q, NXL_UNKNOWN, fault);
 }
 
@@ -90,7 +90,7 @@ static void query_outcome(struct operation *op, unsigned server,
     if (!q->call.running)
         return;
     if (fault && outcome->fault == FAULT_UNREACHABLE &&
-        op->requests[server].cut && !q->again && !q->changes) {
+        op->requests[server].answer_lost && !q->again && !q->changes) {
         q->again = true; /* reading twice does no harm */
         (void)operation_send(op, server, SPARE_UNNEEDED, now);
     } else if (fault) {
@@ -163,7 +163,7 @@ static bool refuse_arguments(const struct nxl_client *client, size_t server,
 static void set_message(struct nxl_client *client, const struct text *message)
 {
     client_lock(client);
-    client->message = *message;
+    client->errmsg = *message;
     client_unlock(client);
 }
 
@@ -184,8 +184,8 @@ static int send_query(struct query *q)
         &client->timers, &op->timer, deadline_after(now, client->timeout_ns));
     operation_begin(op, "request");
     (void)operation_send(op, q->server, SPARE_UNNEEDED, now);
-    turn_push(client, now);
-    leader_wait(client, &q->call, &op->timer, now);
+    loop_push(client, now);
+    poller_thread_wait(client, &q->call, &op->timer, now);
     return q->call.result;
 }
 
@@ -195,9 +195,9 @@ static int start_query(struct query *q)
     struct nxl_client *client = q->operation.client;
     int rc = NXL_E_INVALID;
     if (client->closed)
-        message_invalid(&client->message, "the client has been freed");
+        errmsg_invalid(&client->errmsg, "the client has been freed");
     else if (!client_enter(client, MODE_BLOCKING))
-        message_invalid(&client->message,
+        errmsg_invalid(&client->errmsg,
             "this client is in use through the event-loop API; use another "
             "client for this call");
     else
@@ -221,7 +221,7 @@ static int ask_server(struct nxl_client *client, struct query *q)
         rc = start_query(q);
         pthread_mutex_lock(&client->mutex);
     } else {
-        text_set(&client->message, "out of memory: cannot create the query");
+        text_set(&client->errmsg, "out of memory: cannot create the query");
     }
     if (reserved)
         timers_unreserve(&client->timers, &q->operation.timer);

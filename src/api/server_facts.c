@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/voters.h"
-#include "client/watch.h"
+#include "client/sentinel_watch.h"
 #include "core/lease.h"
 #include "lock/waiting.h"
 #include "lock/warning.h"
@@ -112,9 +112,9 @@ static void add_sentinels(
     unsigned naming, listed;
 
     facts->confirmed_ms = -1;
-    if (!n->client->watch)
+    if (!n->client->sentinel_watch)
         return;
-    watch_count(n->client->watch, &naming, &listed);
+    sentinel_watch_count(n->client->sentinel_watch, &naming, &listed);
     facts->sentinels = (int)listed;
     facts->sentinels_naming = (int)naming;
     if (at)

@@ -4,7 +4,7 @@
 
 #include "api/lock.h"
 #include "base/deadline.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 
 /* What is made of the caller's arguments. */
 struct order {
@@ -21,11 +21,11 @@ static int read_order(struct order *r, const char *const *names,
     const size_t *lengths, const nxl_lock_options *options,
     struct lock_settings *set)
 {
-    struct text *error = &r->client->message;
+    struct text *error = &r->client->errmsg;
     if (!names)
-        return message_invalid(error, "the array of names is NULL");
+        return errmsg_invalid(error, "the array of names is NULL");
     if (r->count < 2 || r->count > SEVERAL_MAX)
-        return message_invalid(error,
+        return errmsg_invalid(error,
             "%zu names; a handle of several names has 2 to %d (use "
             "nxl_lock_new() for one)",
             r->count, SEVERAL_MAX);
@@ -36,7 +36,7 @@ static int read_order(struct order *r, const char *const *names,
         r->names[i] = set->name;
     }
     if (set->name_length_given)
-        return message_invalid(error,
+        return errmsg_invalid(error,
             "options.name_length is set; with several names use the array of "
             "lengths");
     return NXL_OK;
@@ -44,11 +44,11 @@ static int read_order(struct order *r, const char *const *names,
 
 static int refuse_equal(struct order *r, size_t at)
 {
-    struct text *error = &r->client->message;
+    struct text *error = &r->client->errmsg;
     size_t one = r->order[at], other = r->order[at + 1];
-    message_invalid(error, "names[%zu] and names[%zu] are equal: '",
+    errmsg_invalid(error, "names[%zu] and names[%zu] are equal: '",
         one < other ? one : other, one < other ? other : one);
-    text_add_foreign_max(error, r->names[one], FOREIGN_MAX);
+    text_add_foreign_raw(error, r->names[one], FOREIGN_MAX);
     text_add(error, "'; give each name once");
     return NXL_E_INVALID;
 }
@@ -106,7 +106,7 @@ static int make(
     struct nxl_client *client = r->client;
     *lock = make_front(r, set);
     if (!*lock) {
-        text_set(&client->message, "out of memory: cannot create the lock");
+        text_set(&client->errmsg, "out of memory: cannot create the lock");
         return NXL_E_NOMEM;
     }
     list_append(&client->locks, &(*lock)->node);
@@ -132,7 +132,7 @@ int nxl_lock_new_many(nxl_lock **lock, nxl_client *client,
     pthread_mutex_lock(&client->mutex);
     int rc = NXL_E_INVALID;
     if (client->closed) {
-        message_invalid(&client->message, "the client has been freed");
+        errmsg_invalid(&client->errmsg, "the client has been freed");
     } else {
         rc = read_order(&r, names, lengths, options, &set);
         if (rc == NXL_OK) {

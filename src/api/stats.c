@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/voters.h"
-#include "client/watch.h"
+#include "client/sentinel_watch.h"
 #include "lock/stats.h"
 
 uint64_t nxl_histogram_limit_ms(size_t bucket)
@@ -30,9 +30,9 @@ int nxl_client_stats(nxl_client *client, nxl_stats *stats, size_t size)
             later(now.quarantine_ms, voters_quarantine_ms(n, at));
         now.unconfirmed += n->voter.unconfirmed;
     }
-    if (client->watch) {
+    if (client->sentinel_watch) {
         unsigned naming, listed;
-        watch_count(client->watch, &naming, &listed);
+        sentinel_watch_count(client->sentinel_watch, &naming, &listed);
         now.sentinels_naming = naming;
     }
     client_unlock(client);

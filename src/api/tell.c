@@ -7,7 +7,7 @@
 #include "api/blocking.h"
 #include "api/event_loop.h"
 #include "lock/drive.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 
 static const char *wrong_tell(
     const struct once *once, const struct call_args *args)
@@ -50,16 +50,17 @@ static bool copy_result(struct once *once, const struct call_args *args)
 static int start_tell(
     struct nxl_lock *lock, const struct call_args *args, uint64_t now)
 {
-    struct once *once = lock->adopted ? once_of(lock) : lock->once;
-    if (!once && lock->adopted)
+    struct once *once =
+        lock->may_tell_adopted_work ? once_of(lock) : lock->once;
+    if (!once && lock->may_tell_adopted_work)
         return call_ends(
             lock, NXL_E_NOMEM, "out of memory: cannot tell of the work");
     if (!once || once->work == WORK_NONE)
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "there is nothing to tell of: begin with nxl_once_begin()");
     const char *wrong = wrong_tell(once, args);
     if (wrong)
-        return message_invalid(call_message(lock), "%s", wrong);
+        return errmsg_invalid(call_errmsg(lock), "%s", wrong);
     if (!copy_result(once, args))
         return call_ends(
             lock, NXL_E_NOMEM, "out of memory: cannot copy the result");

@@ -40,8 +40,8 @@ static inline uint64_t later(uint64_t a, uint64_t b)
 }
 
 /* Of an optional time limit: there is none; and it has passed already. */
-#define LIMIT_NONE UINT64_C(0)
-#define LIMIT_PASSED UINT64_C(1)
+#define TIME_LIMIT_NONE UINT64_C(0)
+#define TIME_LIMIT_PASSED UINT64_C(1)
 
 /* Whether an optional time limit has passed. */
 static inline bool limit_passed(uint64_t limit, uint64_t now)

@@ -269,5 +269,5 @@ void redact_add(struct text *t, struct slice bytes, size_t most,
     else if (has_token(text) || has_blank_token(text))
         text_add(t, REDACTED_TOKEN);
     else
-        text_add_foreign_max(t, text, most);
+        text_add_foreign_raw(t, text, most);
 }

@@ -59,10 +59,10 @@ struct slice text_without_echo(struct slice bytes)
 
 void text_add_foreign(struct text *t, struct slice bytes)
 {
-    text_add_foreign_max(t, text_without_echo(bytes), FOREIGN_MAX);
+    text_add_foreign_raw(t, text_without_echo(bytes), FOREIGN_MAX);
 }
 
-void text_add_foreign_max(struct text *t, struct slice bytes, size_t most)
+void text_add_foreign_raw(struct text *t, struct slice bytes, size_t most)
 {
     static const char digits[] = "0123456789abcdef";
     size_t shown = bytes.len < most ? bytes.len : most;

@@ -29,7 +29,7 @@ void text_add(struct text *t, const char *words);
  * through redact_add() instead. */
 void text_add_foreign(struct text *t, struct slice bytes);
 /* The same with another limit, but without removing repeated arguments. */
-void text_add_foreign_max(struct text *t, struct slice bytes, size_t most);
+void text_add_foreign_raw(struct text *t, struct slice bytes, size_t most);
 /* A server's text up to the place where it repeats a command's arguments. */
 struct slice text_without_echo(struct slice bytes);
 void text_addf(struct text *t, const char *format, ...)

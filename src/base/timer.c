@@ -98,7 +98,7 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t at)
         timer_stop(t, timer);
         return;
     }
-    t->set += !is_set(timer);
+    t->armed += !is_set(timer);
     timer->at = at;
     if (timer->heap_slot == 0)
         rise(t, t->count++, (struct timer_entry){at, timer});
@@ -108,7 +108,7 @@ void timer_set(struct timers *t, struct timer *timer, uint64_t at)
 
 void timer_stop(struct timers *t, struct timer *timer)
 {
-    t->set -= is_set(timer);
+    t->armed -= is_set(timer);
     timer->at = NEVER;
 }
 
@@ -122,7 +122,7 @@ void timers_unreserve(struct timers *t, struct timer *timer)
 
 struct timer *timers_due(struct timers *t, uint64_t now)
 {
-    while (t->set > 0 && t->heap[0].key <= now) {
+    while (t->armed > 0 && t->heap[0].key <= now) {
         struct timer *first = t->heap[0].timer;
         if (first->at == NEVER) {
             take_out(t, first);

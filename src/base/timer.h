@@ -31,7 +31,7 @@ struct timers {
         struct timer *timer;
     } * heap;
     size_t count, room, owners;
-    size_t set; /* those of the heap that are not stopped */
+    size_t armed; /* those of the heap that are not stopped */
 };
 
 /* Reserves a place for one more owner, who sets at most one timer. False: out
@@ -50,7 +50,7 @@ void timer_stop(struct timers *t, struct timer *timer);
  */
 static inline uint64_t timers_next(const struct timers *t)
 {
-    return t->set > 0 ? t->heap[0].key : NEVER;
+    return t->armed > 0 ? t->heap[0].key : NEVER;
 }
 /* Stops and returns one that is due at now; NULL when none is. */
 struct timer *timers_due(struct timers *t, uint64_t now);

@@ -218,7 +218,7 @@ static void check_line_keys(struct doctor *d, size_t server)
         const char *rule, *words;
     } keys[] = {
         {COMPANION_LINE, "+zcard", "the line of those who wait"},
-        {COMPANION_MARK, "+pttl", "the mark of that line"},
+        {COMPANION_LINE_MARK, "+pttl", "the mark of that line"},
         {COMPANION_GAP, "+pttl", "the gap of that line"},
     };
 

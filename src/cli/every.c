@@ -67,7 +67,7 @@ static int make_record_client(const struct session *session, int64_t ttl_ms)
     /* A record is given back, and never waited for: the keys of a line would be
      * one more permission. */
     if (rc == NXL_OK)
-        client_skip_lines(record.client);
+        client_ignore_lines(record.client);
     return rc;
 }
 

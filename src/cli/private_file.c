@@ -26,10 +26,10 @@ static const char *file_objection(
 {
     if (!S_ISREG(status->st_mode))
         return "it is not a regular file";
-    if (secret_file_is_foreign(status))
+    if (secret_file_is_of_other_user(status))
         return "it belongs to another user, who could replace the URL; "
                "chown it";
-    file->is_shared = secret_file_is_shared(status);
+    file->is_shared = secret_file_is_open_to_others(status);
     if (file->is_shared && !may_be_shared)
         return PRIVATE_FILE_SHARED;
     if ((status->st_mode & (S_IWGRP | S_IWOTH)) != 0)

@@ -39,7 +39,7 @@ static const char *own_number(
     bool is = companion_of(slice_of(key), &what, &lock);
     free(key);
     return is && what == COMPANION_COUNTER ? "a fencing counter"
-           : is && what == COMPANION_MARK
+           : is && what == COMPANION_LINE_MARK
                ? "the mark that somebody waits in line"
            : is && what == COMPANION_GAP ? "the gap of a line"
                                          : NULL;

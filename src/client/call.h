@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call in progress. Its caller is a thread that sleeps or leads (blocking
+ * A call in progress. Its caller is a thread that sleeps or polls (blocking
  * API), or an event loop that fetches an event for it. All functions need the
  * client's mutex.
  */
@@ -13,10 +13,11 @@
 
 struct call {
     bool running;
-    /* MODE_BLOCKING: a thread sleeps while another one leads. */
-    bool asleep, promoted;
+    /* MODE_BLOCKING: its thread sleeps while another one polls for it; it was
+     * woken to be the next one that does. */
+    bool asleep, made_poller;
     int result;       /* valid once it is no longer running */
-    struct list node; /* MODE_LOOP: events. MODE_BLOCKING: followers */
+    struct list node; /* MODE_LOOP: events. MODE_BLOCKING: sleepers */
     sem_t wake;       /* MODE_BLOCKING: wakes that thread */
 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "client/watch.h"
+#include "client/sentinel_watch.h"
 
 bool client_enter(struct nxl_client *client, enum mode mode)
 {
@@ -43,8 +43,8 @@ void client_close_descriptors(struct nxl_client *client)
         server_close_in_child(&n->server);
         subscriber_close_in_child(&n->subscriber);
     }
-    if (client->watch)
-        watch_close_in_child(client->watch);
+    if (client->sentinel_watch)
+        sentinel_watch_close_in_child(client->sentinel_watch);
     close_one(&client->wake_fd);
     close_one(&client->ready_fd);
     close_one(&client->poller.fd);
@@ -55,8 +55,8 @@ void client_close_descriptors(struct nxl_client *client)
 
 void client_destroy(struct nxl_client *client)
 {
-    watch_free(client->watch);
-    client->watch = NULL;
+    sentinel_watch_free(client->sentinel_watch);
+    client->sentinel_watch = NULL;
     nodes_free(&client->nodes);
     timers_free(&client->timers);
     timers_free(&client->renewals);

@@ -28,18 +28,18 @@
 enum mode { MODE_NONE, MODE_BLOCKING, MODE_LOOP };
 
 enum warning_kind {
-    WARNING_WEAK,      /* locked by timestamps */
-    WARNING_MINORITY,  /* servers without a vote that a person has to repair */
-    WARNING_YOUNG,     /* servers without a vote that only need time */
-    WARNING_RECORDS,   /* a server that may lose records */
-    WARNING_LONGER,    /* another program's lease is longer than max_ttl_ms */
-    WARNING_UNGUARDED, /* a failover of the only server would go unnoticed */
+    WARNING_WEAK,       /* locked by timestamps */
+    WARNING_MINORITY,   /* servers without a vote that a person has to repair */
+    WARNING_QUARANTINE, /* servers without a vote that only need time */
+    WARNING_RECORDS,    /* a server that may lose records */
+    WARNING_LONGER,     /* another program's lease is longer than max_ttl_ms */
+    WARNING_UNGUARDED,  /* a failover of the only server would go unnoticed */
     /* A failover was seen: for each one, and worded when it is given. */
     WARNING_FAILOVER,
     WARNINGS
 };
 
-struct watch;
+struct sentinel_watch;
 
 struct nxl_client {
     pthread_mutex_t mutex;
@@ -48,13 +48,14 @@ struct nxl_client {
     enum mode mode;
     bool closed;
     size_t refs; /* the handle itself, its locks and its queries */
-    int wake_fd; /* eventfd that wakes a thread in turn_wait() */
+    int wake_fd; /* eventfd that wakes a thread in loop_epoll() */
     struct source wake;
 
     unsigned server_count; /* of a vote */
     struct nodes nodes;    /* the servers */
-    struct watch *watch;   /* of the Sentinels that say where the only one is;
-                            * NULL: its URL says so */
+    struct sentinel_watch
+        *sentinel_watch; /* of the Sentinels that say where the only one is;
+                          * NULL: its URL says so */
     struct peer peers[MAX_SERVERS]; /* kept current by client_update_peers() */
     uint64_t timeout_ns;
     uint64_t salt; /* random, for jitter */
@@ -83,12 +84,13 @@ struct nxl_client {
     _Atomic bool interrupted; /* by nxl_client_interrupt() */
     /* Acts on `interrupted`. */
     void (*interrupt)(struct nxl_client *client, uint64_t now);
-    struct list followers; /* MODE_BLOCKING: calls whose threads sleep */
-    bool led;              /* there is a leader */
-    bool waiting;          /* the leader sleeps, or was woken since */
-    uint64_t wait_until;   /* when the leader wakes */
-    struct call *leader;   /* its call; NULL: none, or it has no call */
-    unsigned turns;        /* changes whenever the leader is seen to run */
+    struct list sleepers;     /* MODE_BLOCKING: calls whose threads sleep */
+    bool has_poller_thread;   /* see poller_thread.h */
+    bool poller_sleeps;       /* in loop_epoll(), or was woken there since */
+    uint64_t poller_wakes_at; /* at the latest */
+    struct call
+        *polling_call;   /* that thread's; NULL: none, or it has no call */
+    unsigned iterations; /* of the loop: changes whenever that thread runs */
 
     nxl_warning warning; /* NULL: no callback */
     void *warning_arg;
@@ -99,13 +101,14 @@ struct nxl_client {
 
     struct poller poller;      /* all descriptors */
     struct poller_set members; /* of the poller */
-    int ready_fd; /* always readable; -1 until a leader has to be replaced */
+    int ready_fd; /* always readable; -1 until a poller thread has to be
+                     replaced */
     int timer_fd; /* in it after nxl_client_fd(); -1 before */
     struct source timer;
     uint64_t timer_at; /* the time it is set to; 0: it must be set again */
 
-    struct text message;
-    struct text lost_message; /* of an operation without memory for it */
+    struct text errmsg;
+    struct text lost_errmsg; /* of an operation without memory for it */
 };
 
 /* Takes the mutex and disables cancellation of the thread (pthread_cancel): if

@@ -27,7 +27,7 @@ static void explain_cause(
 {
     switch (e->cause) {
     case CAUSE_STARTED:
-        text_add(text, e->set_back
+        text_add(text, e->uptime_was_negative
                            ? "its clock was set back after it started, so "
                              "its age is unknown and is counted from "
                            : "started ");
@@ -66,8 +66,8 @@ static void explain_quarantine(
     const struct eligibility *e, uint64_t now, struct text *text)
 {
     explain_cause(e, now, text);
-    text_add(text, e->several ? "; its vote counts again in "
-                              : "; it grants locks again in ");
+    text_add(text, e->several_servers ? "; its vote counts again in "
+                                      : "; it grants locks again in ");
     add_seconds(text, deadline_left(e->votes_at, now) / NS_PER_S + 1);
 }
 
@@ -83,8 +83,8 @@ void ineligible_failover(const struct eligibility *e, uint64_t seen_at,
         explain_quarantine(e, now, text);
     } else {
         explain_cause(e, now, text);
-        text_add(text, e->several ? "; its vote did not count until "
-                                  : "; it granted no locks until ");
+        text_add(text, e->several_servers ? "; its vote did not count until "
+                                          : "; it granted no locks until ");
         add_seconds(text, elapsed(e->votes_at, now) / NS_PER_S);
         text_add(text, " ago");
     }

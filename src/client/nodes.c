@@ -26,18 +26,18 @@ static bool add(
     *end = n;
     n->client = nodes->client;
     server_init(&n->server, to, sole, seed);
-    n->server.replicas.several = nodes->endpoint_count > 1;
+    n->server.replica_wait.several_servers = nodes->endpoint_count > 1;
     server_share_secrets(&n->server, &nodes->secrets);
     n->server.spares = &nodes->spares;
     n->connection.kind = SOURCE_SERVER;
     server_set_poller(&n->server, nodes->poller, &n->connection);
-    n->messages.kind = SOURCE_MESSAGES;
+    n->subscription.kind = SOURCE_SUBSCRIPTION;
     n->subscriber = (struct subscriber){.client = nodes->client,
         .commands = nodes->endpoint_count == 1 ? &n->server : NULL,
         .poller = nodes->poller,
         .secrets = &nodes->secrets,
         .entropy = nodes->entropy,
-        .source = &n->messages};
+        .source = &n->subscription};
     return true;
 }
 

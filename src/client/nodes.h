@@ -37,12 +37,12 @@ struct voter {
 /* What the client's poller reports. */
 struct source {
     enum {
-        SOURCE_WAKE,     /* nxl_client.wake */
-        SOURCE_TIMER,    /* nxl_client.timer */
-        SOURCE_SERVER,   /* node.connection */
-        SOURCE_MESSAGES, /* node.messages */
-        SOURCE_SENTINEL, /* of a Sentinel: see watch.h */
-        SOURCE_FORMER    /* of a former primary, which it also asks */
+        SOURCE_WAKE,          /* nxl_client.wake */
+        SOURCE_TIMER,         /* nxl_client.timer */
+        SOURCE_SERVER,        /* node.connection */
+        SOURCE_SUBSCRIPTION,  /* node.subscription */
+        SOURCE_SENTINEL,      /* of a Sentinel: see sentinel_watch.h */
+        SOURCE_FORMER_PRIMARY /* of a former primary, which it also asks */
     } kind;
 };
 
@@ -52,8 +52,8 @@ struct node {
     struct server server;
     struct voter voter;
     struct subscriber subscriber;
-    struct source connection; /* of the server */
-    struct source messages;   /* of the subscriber */
+    struct source connection;   /* of the server */
+    struct source subscription; /* of the subscriber */
 };
 
 struct nodes {

@@ -38,16 +38,16 @@ void operation_free(struct operation *op)
     free(op->requests);
     free(op->notes);
     free(op->unanswered);
-    free(op->message);
+    free(op->errmsg);
     op->requests = NULL;
     op->notes = NULL;
 }
 
 static void operation_clear(struct operation *op)
 {
-    op->message_lost = false;
-    if (op->message)
-        text_clear(op->message);
+    op->errmsg_lost = false;
+    if (op->errmsg)
+        text_clear(op->errmsg);
 }
 
 void operation_begin(struct operation *op, const char *name)
@@ -97,7 +97,7 @@ void operation_note(
     if (n->words) {
         struct text words;
         text_clear(&words);
-        text_add_foreign_max(
+        text_add_foreign_raw(
             &words, text_without_echo(outcome->text), NOTE_WORDS - 1);
         text_copy(&words, n->words, NOTE_WORDS);
     }
@@ -108,27 +108,27 @@ const char *note_words(const struct note *note)
     return note->words ? note->words : "out of memory: cannot store the error";
 }
 
-struct text *operation_message(struct operation *op)
+struct text *operation_errmsg(struct operation *op)
 {
-    if (!op->message)
-        op->message = calloc(1, sizeof(*op->message));
-    op->message_lost = !op->message;
-    return op->message ? op->message : &op->client->lost_message;
+    if (!op->errmsg)
+        op->errmsg = calloc(1, sizeof(*op->errmsg));
+    op->errmsg_lost = !op->errmsg;
+    return op->errmsg ? op->errmsg : &op->client->lost_errmsg;
 }
 
-void operation_tell(struct operation *op, const struct text *message)
+void operation_set_errmsg(struct operation *op, const struct text *message)
 {
     if (message->len > 0)
-        *operation_message(op) = *message;
+        *operation_errmsg(op) = *message;
     else
         operation_clear(op);
 }
 
 const char *operation_words(const struct operation *op)
 {
-    if (op->message_lost)
+    if (op->errmsg_lost)
         return "out of memory: cannot store the message";
-    return op->message ? op->message->data : "";
+    return op->errmsg ? op->errmsg->data : "";
 }
 
 bool operation_abandon(

@@ -51,11 +51,11 @@ struct operation {
     struct timer timer;
     const char *name;              /* of its requests, for messages */
     unsigned round;                /* of requests; see unanswered.h */
-    bool message_lost;             /* there was no memory for it */
+    bool errmsg_lost;              /* there was no memory for it */
     struct note *notes;            /* one a server */
     struct request *requests;      /* likewise */
     struct unanswered *unanswered; /* NULL: all were answered, or no memory */
-    struct text *message;          /* see operation_message(); NULL: none yet */
+    struct text *errmsg;           /* see operation_errmsg(); NULL: none yet */
 };
 
 /* Initialises an operation on key. False: out of memory; call operation_free()
@@ -93,9 +93,9 @@ const char *note_words(const struct note *note);
 
 /* The message, to be written to. It takes no memory before it is first asked
  * for; without memory, operation_words() says so instead of what is written. */
-struct text *operation_message(struct operation *op);
+struct text *operation_errmsg(struct operation *op);
 /* The same with that text; an empty one takes no memory. */
-void operation_tell(struct operation *op, const struct text *message);
+void operation_set_errmsg(struct operation *op, const struct text *message);
 /* The message as it is now. */
 const char *operation_words(const struct operation *op);
 

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/deadline.h"
-#include "client/leader.h"
-#include "client/turn.h"
-#include "client/watch.h"
+#include "client/poller_thread.h"
+#include "client/loop.h"
+#include "client/sentinel_watch.h"
 
 /* How long a new thread waits for its first renewal. */
 #define START_GRACE (100 * NS_PER_MS)
@@ -36,55 +36,56 @@ static bool thread_wanted(const struct nxl_client *client, uint64_t now)
 }
 
 /* When a renewal is due, or a question to the Sentinels. */
-static uint64_t due_next(const struct nxl_client *client)
+static uint64_t cleanup_next_at(const struct nxl_client *client)
 {
-    const struct watch *watch = client->watch;
+    const struct sentinel_watch *watch = client->sentinel_watch;
     uint64_t renewal = timers_next(&client->renewals);
     return watch && client->renewed_locks > 0
-               ? earlier(renewal, watch_asks_at(watch, true))
+               ? earlier(renewal, sentinel_watch_asks_at(watch, true))
                : renewal;
 }
 
 static uint64_t next_turn(const struct nxl_client *client)
 {
-    uint64_t due = due_next(client);
+    uint64_t due = cleanup_next_at(client);
     return client->renewed_locks > 0 ? due
                                      : earlier(due, client->alarm.needed_until);
 }
 
 static bool is_due(const struct nxl_client *client, uint64_t now)
 {
-    return due_next(client) <= now;
+    return cleanup_next_at(client) <= now;
 }
 
 static bool is_asking(const struct nxl_client *client, uint64_t now)
 {
-    const struct watch *watch = client->watch;
-    return watch && watch_is_asking(watch, now);
+    const struct sentinel_watch *watch = client->sentinel_watch;
+    return watch && sentinel_watch_is_asking(watch, now);
 }
 
-/* Leads until no renewal is due or under way, or another thread takes over. */
-static void lead(struct nxl_client *client)
+/* Is the poller thread until no renewal is due or under way, or another thread
+ * takes over. */
+static void poll_renewals(struct nxl_client *client)
 {
     uint64_t now = clock_now();
     while (now != 0 && !client->alarm.stop &&
            (client->running_renewals > 0 || is_due(client, now) ||
                is_asking(client, now)))
-        now = leader_turn(client, now);
+        now = poller_thread_iterate(client, now);
     if (now != 0)
-        leader_hand_on(client);
+        poller_thread_hand_on(client);
 }
 
-/* Something is due that the leader has not done. Takes over if the leader does
+/* Something is due that the poller thread has not done. Takes over if it does
  * not run. */
-static void press_leader(struct nxl_client *client, uint64_t now)
+static void press_poller_thread(struct nxl_client *client, uint64_t now)
 {
-    unsigned turns = client->turns;
-    turn_wake(client);
-    sleep_until(client, deadline_after(now, LEADER_GRACE));
-    if (client->led && client->turns == turns && !client->alarm.stop &&
-        leader_take_over(client, NULL))
-        lead(client);
+    unsigned iterations = client->iterations;
+    loop_wake(client);
+    sleep_until(client, deadline_after(now, POLLER_THREAD_GRACE));
+    if (client->has_poller_thread && client->iterations == iterations &&
+        !client->alarm.stop && poller_thread_take_over(client, NULL))
+        poll_renewals(client);
 }
 
 static void *renewal_thread_main(void *arg)
@@ -94,13 +95,14 @@ static void *renewal_thread_main(void *arg)
     uint64_t now = clock_now();
     while (thread_wanted(client, now)) {
         bool due = is_due(client, now);
-        if (!due && (client->led || client->running_renewals == 0)) {
+        if (!due &&
+            (client->has_poller_thread || client->running_renewals == 0)) {
             sleep_until(client, next_turn(client));
-        } else if (client->led) {
-            press_leader(client, now);
+        } else if (client->has_poller_thread) {
+            press_poller_thread(client, now);
         } else {
-            leader_take(client, NULL);
-            lead(client);
+            poller_thread_become(client, NULL);
+            poll_renewals(client);
         }
         now = clock_now();
     }
@@ -151,7 +153,7 @@ void renewal_thread_stop(struct nxl_client *client)
     alarm->stop = true;
     if (alarm->running) {
         alarm_set(alarm, 0);
-        turn_wake(client);
+        loop_wake(client);
     }
     if (alarm->joinable) {
         alarm->joinable = false; /* no other thread may join it meanwhile */

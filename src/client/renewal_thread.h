@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The thread that renews the locks of a blocking client. It sleeps on a timer,
- * and leads (leader.h) only while a renewal is under way and no caller does: a
- * program that blocks in calls pays nothing for it. All functions need the
- * client's mutex.
+ * and polls (poller_thread.h) only while a renewal is under way and no caller
+ * does: a program that blocks in calls pays nothing for it. All functions need
+ * the client's mutex.
  *
  * Invariant: while a lock is renewed the thread runs, and wakes in time for
  * what is due. It blocks all signals, and ends when no lock has been renewed

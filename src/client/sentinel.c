@@ -32,14 +32,14 @@ struct sentinel *sentinel_new(struct nodes *nodes, const struct endpoint *e,
     if (!st)
         return NULL;
     st->endpoint = e;
-    st->listed = listed;
-    st->place = nth;
+    st->host_index = listed;
+    st->address_index = nth;
     st->settings = e->settings;
     settings_become_sentinels(&st->settings);
     const struct target to = {&e->sentinels->at[listed], &st->settings,
         e->sentinels->tls ? e->tls : NULL, e->server, nth};
     server_init(&st->server, &to, true, (uint64_t)(uintptr_t)st);
-    st->server.who.sentinel = true;
+    st->server.handshake_terms.sentinel = true;
     server_share_secrets(&st->server, &nodes->secrets);
     st->server.spares = &nodes->spares;
     st->source.kind = SOURCE_SENTINEL;
@@ -201,7 +201,7 @@ void sentinel_take(struct sentinel *st, const struct request *request,
     } else if (outcome->kind == OUTCOME_FAULT) {
         refuse(st, outcome->fault);
         text_add_foreign(&st->why, outcome->text);
-        st->tried = 0; /* the host may have other addresses by now */
+        st->tried_addresses = 0; /* the host may have other addresses by now */
     } else if (!sentinel_is_pending(st) &&
                st->questions[ASK_ADDRESS].values.count > 0) {
         take_view(st, view, now);
@@ -214,7 +214,7 @@ const char *sentinel_reason(const struct sentinel *st)
         return st->why.data;
     if (!sentinel_is_pending(st))
         return NULL;
-    const char *silence = st->server.state == SERVER_DIALLING
+    const char *silence = st->server.state == SERVER_CONNECTING
                               ? st->server.dial.transport.silence
                               : NULL;
     return silence ? silence : "no answer";

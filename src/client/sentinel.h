@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One Sentinel: the connection to it, the questions that it is asked, and what
- * its answers say. Who is asked when, and what follows of it: watch.h.
+ * its answers say. Who is asked when, and what follows of it: sentinel_watch.h.
  *
  * Invariant: a view is complete: all of it is from answers of one Sentinel,
  * none of which was asked for before view.asked_at.
@@ -12,14 +12,14 @@
 #include "client/nodes.h"
 #include "core/confirm.h"
 
-/* The first two are asked in each look. */
+/* The first two are asked in each poll. */
 enum sentinel_question { ASK_ADDRESS, ASK_DETAILS, ASK_OTHERS, QUESTIONS };
 
 struct sentinel {
     const struct endpoint *endpoint;
-    unsigned listed; /* the number of its host in the URL */
-    unsigned place;  /* of the address that it was made for; 0: of any */
-    unsigned tried;  /* addresses that led to another one's Sentinel */
+    unsigned host_index;      /* of its host in the URL */
+    unsigned address_index;   /* of the host, from 1; 0: any that answers */
+    unsigned tried_addresses; /* addresses that led to another one's Sentinel */
     struct server server;
     struct source source;
     struct settings settings; /* owns nothing */

@@ -4,7 +4,8 @@
  *
  * Invariant: a channel's messages are UP only if the present connection has
  * confirmed its subscription. Every change of their state or number is reported
- * once, in a turn. While no lock waits, nothing is connected or sent.
+ * once, in an iteration of the loop. While no lock waits, nothing is connected
+ * or sent.
  */
 #include "client/subscriber.h"
 
@@ -26,7 +27,7 @@
 /* A peer that so often in a row ends the connection at SUBSCRIBE, or leaves it
  * unanswered, does not know that command: a proxy. Nor is a second connection
  * likely soon after so many failed while the first one was answered. */
-#define CUT_FEW 2
+#define LOSSES_FEW 2
 /* So many connections in a row that each were lost so soon after they had begun
  * to listen: making them at once again would be a storm. */
 #define BRIEF_FEW 8
@@ -47,16 +48,17 @@ struct listener {
     unsigned connection; /* that is up; 0: none */
     bool test_failed; /* the server counted no listener: no channel has messages
                        */
-    uint64_t up_since;   /* of the first confirmation on it; 0: none yet */
-    uint64_t review_at;  /* when a channel that was refused is tried again */
-    unsigned commands;   /* test_failed: the connection for commands then */
-    unsigned tested;     /* the connection for commands that was tested */
-    unsigned remade_for; /* that for which a connection without
-                          * listeners was replaced */
-    unsigned cut;        /* failures in a row that count for CUT_FEW */
-    uint64_t cut_at;     /* when the last one was counted */
-    unsigned brief;      /* connections in a row, see BRIEF_FEW */
-    struct text why;     /* of the last refusal */
+    uint64_t up_since;  /* of the first confirmation on it; 0: none yet */
+    uint64_t review_at; /* when a channel that was refused is tried again */
+    unsigned
+        commands_connection; /* test_failed: the connection for commands then */
+    unsigned tested;         /* the connection for commands that was tested */
+    unsigned remade_for;     /* that for which a connection without
+                              * listeners was replaced */
+    unsigned losses;         /* failures in a row that count for LOSSES_FEW */
+    uint64_t lost_at;        /* when the last one was counted */
+    unsigned brief;          /* connections in a row, see BRIEF_FEW */
+    struct text why;         /* of the last refusal */
     char id[UUID_TEXT + 1];
 };
 
@@ -86,7 +88,8 @@ static bool channel_confirmed(const struct channel *c)
 
 static bool still_refused(const struct channel *c)
 {
-    return c->refused && c->subscriber->commands->connections == c->commands;
+    return c->refused &&
+           c->subscriber->commands->connections == c->commands_connection;
 }
 
 /* ---------------------------------------------------------------- the making
@@ -139,7 +142,7 @@ static struct channel *channel_new(struct subscriber *s, struct slice name)
     c->name = (struct slice){bytes, name.len};
     c->messages.state = MESSAGES_COMING;
     c->subscriber = s;
-    list_init(&c->waiting);
+    list_init(&c->waiters);
     list_init(&c->active);
     list_append(&s->listener->all, &c->node);
     index_entry_init(&c->entry);
@@ -188,7 +191,7 @@ struct channel *subscriber_open(struct subscriber *s, struct slice key)
 static void give_up(struct channel *c, uint64_t wait, uint64_t now)
 {
     c->refused = true;
-    c->commands = c->subscriber->commands->connections;
+    c->commands_connection = c->subscriber->commands->connections;
     c->retry_at = deadline_after(now, wait);
 }
 
@@ -248,12 +251,12 @@ void channel_want(struct channel *c, uint64_t now)
     channel_act(c, now);
 }
 
-void channel_rest(struct channel *c, uint64_t now)
+void channel_unwant(struct channel *c, uint64_t now)
 {
     if (--c->waits > 0)
         return;
     list_remove(&c->active);
-    if (!c->asking || c->asking->request.state != REQUEST_WAITING)
+    if (!c->asking || c->asking->request.state != REQUEST_QUEUED)
         return;
     server_cancel(&c->asking->request, false, now);
     asking_free(c->asking);
@@ -297,7 +300,7 @@ void channel_close(struct channel *c, uint64_t now)
 static void on_confirmed(struct channel *c, uint64_t now)
 {
     struct listener *l = c->subscriber->listener;
-    l->cut = 0;
+    l->losses = 0;
     if (channel_confirmed(c))
         return; /* sent only to see whether the connection is alive */
     if (l->up_since == 0)
@@ -318,7 +321,7 @@ static void on_refused(
                 (outcome->fault == FAULT_RETRY && l->server.state == SERVER_UP);
     give_up(c, soon ? BUSY_WAIT : REFUSED_WAIT, now);
     text_clear(&l->why);
-    if (l->cut >= CUT_FEW && outcome->unsure)
+    if (l->losses >= LOSSES_FEW && outcome->unsure)
         text_add(&l->why, "no answer to SUBSCRIBE (a proxy?): ");
     text_add_foreign(&l->why, text_without_echo(outcome->text));
     channel_report(c, false, now);
@@ -338,11 +341,11 @@ static void on_failed(
         commands->state == SERVER_UP && commands->heard_at > c->sent_at;
     /* All that were under way fail together, and count once. */
     if (lost && !was_up && (outcome->unsure || answers) &&
-        c->sent_at >= l->cut_at) {
-        l->cut++;
-        l->cut_at = now;
+        c->sent_at >= l->lost_at) {
+        l->losses++;
+        l->lost_at = now;
     }
-    if (!lost || l->cut >= CUT_FEW)
+    if (!lost || l->losses >= LOSSES_FEW)
         on_refused(c, outcome, now);
 }
 
@@ -394,7 +397,8 @@ static bool must_review(const struct subscriber *s, uint64_t now)
 {
     const struct listener *l = s->listener;
     return l->review || up_now(l) != l->connection || now >= l->review_at ||
-           (l->test_failed && l->commands != s->commands->connections);
+           (l->test_failed &&
+               l->commands_connection != s->commands->connections);
 }
 
 static void review(struct subscriber *s, uint64_t now)
@@ -408,7 +412,8 @@ static void review(struct subscriber *s, uint64_t now)
     if (up_now(l) != l->connection)
         l->up_since = 0;
     l->connection = up_now(l);
-    l->test_failed = l->test_failed && l->commands == s->commands->connections;
+    l->test_failed =
+        l->test_failed && l->commands_connection == s->commands->connections;
     l->review = false;
     l->review_at = NEVER;
     for (node = l->active.next; node != &l->active; node = next) {
@@ -465,24 +470,24 @@ bool channel_untested(const struct channel *c, unsigned commands)
 }
 
 void subscriber_tested(struct subscriber *s, unsigned connection,
-    unsigned commands, bool no_listener, uint64_t now)
+    unsigned commands, bool no_subscriber, uint64_t now)
 {
     struct listener *l = s->listener;
     if (!l || connection == 0 || up_now(l) != connection ||
         s->commands->connections != commands)
         return;
     l->tested = commands;
-    l->commands = commands;
-    l->test_failed = no_listener && l->remade_for == commands;
+    l->commands_connection = commands;
+    l->test_failed = no_subscriber && l->remade_for == commands;
     l->review = true;
-    if (!no_listener || l->test_failed)
+    if (!no_subscriber || l->test_failed)
         return;
     l->remade_for = commands;
     server_drop_connection(&l->server, FAULT_NOT_PRIMARY,
         "the server does not reach the connection", now);
 }
 
-/* ------------------------------------------------------------------ the turn
+/* ------------------------------------------------------------------ the loop
  */
 
 uint64_t subscriber_deadline(const struct subscriber *s)
@@ -503,7 +508,7 @@ void subscriber_ready(struct subscriber *s, short revents)
     s->listener->server.ready |= revents;
 }
 
-void subscriber_turn(struct subscriber *s, uint64_t now)
+void subscriber_process(struct subscriber *s, uint64_t now)
 {
     struct listener *l = s->listener;
     struct completion done;

@@ -29,7 +29,7 @@ struct channel {
     /* What the locks that wait know of it. Each number is a subscription:
      * messages may have been lost before it. */
     struct messages messages;
-    struct list waiting; /* the driver's: the locks that wait now */
+    struct list waiters; /* the driver's: the locks that wait now */
 
     /* private */
     struct subscriber *subscriber;
@@ -39,7 +39,7 @@ struct channel {
     unsigned users, waits;
     unsigned connection; /* that has confirmed the subscription; 0: none */
     bool refused;        /* until retry_at, or a new connection for commands */
-    unsigned commands;   /* refused: that connection then */
+    unsigned commands_connection; /* refused: that connection then */
     uint64_t retry_at;
     uint64_t sent_at;      /* when SUBSCRIBE was submitted last */
     struct asking *asking; /* NULL: it is not under way */
@@ -55,8 +55,9 @@ struct subscriber {
     struct secrets *secrets;
     struct entropy *entropy;
     struct source *source; /* in the poller */
-    /* Called in a turn; NULL: nobody is told. They may call anything here but
-     * subscriber_turn(). payload is valid until they return. */
+    /* Called in an iteration of the loop; NULL: nobody is told. They may call
+     * anything here but subscriber_process(). payload is valid until they
+     * return. */
     void (*on_message)(
         struct channel *channel, struct slice payload, uint64_t now);
     /* channel.messages have changed. */
@@ -76,7 +77,7 @@ void channel_close(struct channel *c, uint64_t now);
 void channel_want(struct channel *c, uint64_t now);
 /* It waits no longer. While none does, the connection is kept as long as it
  * lasts, and not made again. */
-void channel_rest(struct channel *c, uint64_t now);
+void channel_unwant(struct channel *c, uint64_t now);
 
 /* The client's name in its channels, and in the line: its UUID. The same from
  * the first subscriber_open() to the client's end; "-" before. */
@@ -91,14 +92,14 @@ unsigned subscriber_connection(const struct subscriber *s);
  * the next command over it should count the listeners of the channel. */
 bool channel_untested(const struct channel *c, unsigned commands);
 /* The result, if connection was subscriber_connection() when it was sent.
- * no_listener: the channel has no listener. Then the client subscribes anew,
- * once for each connection for commands (a failover may have moved that one
- * only). If that does not help, there are no messages until either connection
- * is made anew. */
+ * no_subscriber: nobody subscribes to the channel. Then the client subscribes
+ * anew, once for each connection for commands (a failover may have moved that
+ * one only). If that does not help, there are no messages until either
+ * connection is made anew. */
 void subscriber_tested(struct subscriber *s, unsigned connection,
-    unsigned commands, bool no_listener, uint64_t now);
+    unsigned commands, bool no_subscriber, uint64_t now);
 
-/* ------------------------ for the turn, from when subscriber_used() is true */
+/* ------------------------ for the loop, from when subscriber_used() is true */
 
 /* Has a lock waited? Until then there is nothing to do. */
 static inline bool subscriber_used(const struct subscriber *s)
@@ -107,11 +108,11 @@ static inline bool subscriber_used(const struct subscriber *s)
 }
 
 uint64_t subscriber_deadline(const struct subscriber *s);
-/* Notes what the poller has reported, for subscriber_turn(). */
+/* Notes what the poller has reported, for subscriber_process(). */
 void subscriber_ready(struct subscriber *s, short revents);
 /* Takes completions, decides, reports. */
-void subscriber_turn(struct subscriber *s, uint64_t now);
-/* True: something has failed, so subscriber_turn() must be called again. */
+void subscriber_process(struct subscriber *s, uint64_t now);
+/* True: something has failed, so subscriber_process() must be called again. */
 bool subscriber_push(struct subscriber *s, uint64_t now);
 
 /* The node's server is about to be at another address: see server_leave(). */

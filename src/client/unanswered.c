@@ -42,7 +42,7 @@ void unanswered_outcome(
         return;
     text_clear(&words);
     text_add_foreign(&words, outcome->text);
-    remember(op, server, outcome->granted, &words);
+    remember(op, server, outcome->applied, &words);
 }
 
 void unanswered_abandon(struct operation *op, unsigned server)
@@ -57,7 +57,7 @@ void unanswered_abandon(struct operation *op, unsigned server)
 
 void unanswered_add_silence(struct text *t, const struct server *s)
 {
-    if (s->state == SERVER_DIALLING && !s->login.busy &&
+    if (s->state == SERVER_CONNECTING && !s->login.busy &&
         dial_explain(&s->dial, t))
         return;
     if (s->state == SERVER_UP)
@@ -66,9 +66,9 @@ void unanswered_add_silence(struct text *t, const struct server *s)
         text_add(t, "connected, but no answer to the first commands");
     else if (s->login.busy)
         text_add(t, "the credentials callback has not returned in time");
-    else if (s->state == SERVER_DIALLING && s->dial.transport.silence)
+    else if (s->state == SERVER_CONNECTING && s->dial.transport.silence)
         text_add(t, s->dial.transport.silence);
-    else if (s->state == SERVER_DIALLING)
+    else if (s->state == SERVER_CONNECTING)
         text_add(t, "no connection in time; check the address, port and "
                     "firewall");
     else

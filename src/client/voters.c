@@ -72,10 +72,10 @@ struct eligibility_terms voters_terms(const struct node *n)
         .max_ttl_ms = client->max_ttl_ms,
         .drift_ppm = client->drift_ppm,
         .longer_ttl_ms = client->longer_ttl_ms,
-        .several = client->server_count > 1,
+        .several_servers = client->server_count > 1,
         .guard = client->guards_restarts,
         .failover = client->guards_failover,
-        .sentinels = client->watch,
+        .sentinels = client->sentinel_watch,
         .durable = n->server.to.settings->durable,
     };
 }
@@ -138,9 +138,9 @@ bool voters_judge_new(struct node *n, uint64_t now)
     eligibility_judge(&v->eligibility, &info, &terms, v->duplicate != n, now);
     if (terms.failover && v->eligibility.failovers != failovers)
         note_failover(n, now);
-    int64_t primary_s = eligibility_handed_over_s(&v->eligibility, &terms, now);
+    int64_t primary_s = eligibility_coordinated_s(&v->eligibility, &terms, now);
     if (primary_s >= 0)
-        server_mark(&n->server, primary_s * 1000, now);
+        server_write_marker(&n->server, primary_s * 1000, now);
     if (eligibility_votes(&v->eligibility, now) ||
         !eligibility_matters(&v->eligibility, VERB_BEGIN))
         return false;
@@ -160,7 +160,7 @@ static void explain_refusal(const struct node *n, uint64_t now,
 static void judge_again(struct node *n, uint64_t now)
 {
     if (eligibility_recheck(&n->voter.eligibility, now))
-        server_mark_stale(&n->server);
+        server_require_reconnect(&n->server);
 }
 
 bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
@@ -174,7 +174,7 @@ bool voters_may_send(struct node *n, enum verb_kind verb, uint64_t now,
     if (e->reason != REASON_NONE && n->server.state == SERVER_DOWN)
         return true;
     if (eligibility_recheck(e, now)) {
-        server_mark_stale(&n->server);
+        server_require_reconnect(&n->server);
         return true; /* the new connection is judged first */
     }
     explain_refusal(n, now, refusal, words);
@@ -185,7 +185,7 @@ static bool copies_suffice(const struct server *s, enum verb_kind verb,
     const struct outcome *outcome, struct outcome *other)
 {
     const struct copies_terms terms = {
-        .replicas = s->replicas.wanted, .synced = s->replicas.aof};
+        .replicas = s->replica_wait.wanted, .synced = s->replica_wait.aof};
     return weigh_copies(&terms, verb, outcome, other);
 }
 
@@ -200,15 +200,15 @@ static void explain_copies(const struct server *s, const struct copies *copies,
         refusal->text = (struct slice){words->data, words->len};
         return;
     }
-    if (s->replicas.aof && !copies->synced)
+    if (s->replica_wait.aof && !copies->synced)
         text_add(words, "its append-only file did not have it");
     else
         text_addf(words, "%u of %u %s had it%s", copies->replicas,
-            s->replicas.wanted,
-            s->replicas.wanted == 1 ? "replica" : "replicas",
-            s->replicas.aof ? " in an append-only file" : "");
+            s->replica_wait.wanted,
+            s->replica_wait.wanted == 1 ? "replica" : "replicas",
+            s->replica_wait.aof ? " in an append-only file" : "");
     text_add(words, " within ");
-    text_add_duration(words, s->replicas.asked_ms, false);
+    text_add_duration(words, s->replica_wait.asked_ms, false);
     refusal->text = (struct slice){words->data, words->len};
 }
 
@@ -217,7 +217,7 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     struct outcome *other, struct text *words)
 {
     const struct server *s = &n->server;
-    if (s->replicas.asks && !copies_suffice(s, verb, outcome, other)) {
+    if (s->replica_wait.in_use && !copies_suffice(s, verb, outcome, other)) {
         explain_copies(s, &outcome->copies, other, words);
         return other;
     }
@@ -235,7 +235,7 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
     return other;
 }
 
-bool voters_meet_lease(struct node *n, int64_t left_ms, uint64_t now)
+bool voters_note_longer_lease(struct node *n, int64_t left_ms, uint64_t now)
 {
     struct nxl_client *client = n->client;
     int64_t most =

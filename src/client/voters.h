@@ -39,7 +39,7 @@ const struct outcome *voters_weigh(struct node *n, enum verb_kind verb,
 /* Another holder's key at the server expires in left_ms. True: a lease that is
  * longer than max_ttl_ms, and than all before: it takes part in how long
  * servers have no vote from now on. */
-bool voters_meet_lease(struct node *n, int64_t left_ms, uint64_t now);
+bool voters_note_longer_lease(struct node *n, int64_t left_ms, uint64_t now);
 
 /* As weigh_message(). */
 bool voters_believe(struct node *n, uint64_t sent_at, uint64_t now);

@@ -7,7 +7,7 @@
  */
 #include "config/combination.h"
 
-#include "config/scheme.h"
+#include "config/url_scheme.h"
 
 static const struct pair {
     const char *a, *b;

@@ -122,7 +122,7 @@ bool limit_text(
         text_addf(error, "%s has %zu bytes", limit->name, len);
     } else {
         text_addf(error, "%s is '", limit->name);
-        text_add_foreign_max(error, slice_of(value), high);
+        text_add_foreign_raw(error, slice_of(value), high);
         text_add(error, "'");
     }
     text_add(error, "; it ");

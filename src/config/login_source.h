@@ -20,7 +20,7 @@ struct login_source {
      * zeros. NULL: there is no source. */
     bool (*ask)(const struct login_source *source, unsigned server,
         struct login_answer *answer);
-    void (*program)(void); /* the program's callback, and its argument */
+    void (*callback)(void); /* the application's, and its argument */
     void *arg;
     bool sentinel; /* for Sentinels, not for the server */
 };

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "config/scheme.h"
+#include "config/url_scheme.h"
 #include "model/token.h"
 #include "wire/record.h"
 

@@ -44,8 +44,8 @@ struct login_settings {
 struct settings {
     uint64_t timeout_ms;
     uint64_t max_ttl_ms;
-    bool
-        max_ttl_given; /* as an option; if a URL sets it, endpoint.given says */
+    bool max_ttl_in_options; /* as an option; if a URL sets it, endpoint.given
+                                says */
     uint64_t drift_ppm;
     uint64_t keepalive_s;
     uint64_t scheme;  /* enum lock_scheme */

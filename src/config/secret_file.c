@@ -17,12 +17,12 @@
 /* The longest line, "\r\n", and a zero byte. */
 #define ROOM (SECRET_MAX + 3)
 
-bool secret_file_is_foreign(const struct stat *status)
+bool secret_file_is_of_other_user(const struct stat *status)
 {
     return status->st_uid != 0 && status->st_uid != geteuid();
 }
 
-bool secret_file_is_shared(const struct stat *status)
+bool secret_file_is_open_to_others(const struct stat *status)
 {
     mode_t shared = S_IRWXG | S_IRWXO;
 
@@ -42,10 +42,10 @@ static const char *file_objection(int fd)
         return strerrordesc_np(errno);
     if (!S_ISREG(status.st_mode))
         return "it is not a regular file";
-    if (secret_file_is_foreign(&status))
+    if (secret_file_is_of_other_user(&status))
         return "it belongs to another user, who could replace the password; "
                "chown it";
-    if (secret_file_is_shared(&status))
+    if (secret_file_is_open_to_others(&status))
         return "other users have access to it; chmod 600 it";
     return NULL;
 }

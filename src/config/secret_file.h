@@ -19,8 +19,8 @@ bool secret_file_read(
 
 /* Does the file belong to another user than this one and root, who could
  * replace it? */
-bool secret_file_is_foreign(const struct stat *status);
+bool secret_file_is_of_other_user(const struct stat *status);
 /* Do other users have access to it? Its group may read a file of root. */
-bool secret_file_is_shared(const struct stat *status);
+bool secret_file_is_open_to_others(const struct stat *status);
 
 #endif

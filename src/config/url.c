@@ -16,7 +16,7 @@
 #include <strings.h>
 
 #include "config/combination.h"
-#include "config/scheme.h"
+#include "config/url_scheme.h"
 
 #define URL_MAX 8192
 #define HOST_MAX 253 /* of a name in DNS */
@@ -426,17 +426,17 @@ static enum url_result parse_service(struct parse *p, struct slice in)
 /* -------------------------------------------------------------- the whole */
 
 static enum url_result parse_place(
-    struct parse *p, enum scheme scheme, struct slice in)
+    struct parse *p, enum url_scheme scheme, struct slice in)
 {
-    if (scheme == SCHEME_UNIX)
+    if (scheme == URL_SCHEME_UNIX)
         return parse_path(p, in);
     return p->to->sentinels ? parse_service(p, in) : parse_db(p, in);
 }
 
 static enum url_result parse_server(
-    struct parse *p, enum scheme scheme, struct slice in)
+    struct parse *p, enum url_scheme scheme, struct slice in)
 {
-    if (scheme == SCHEME_UNIX)
+    if (scheme == URL_SCHEME_UNIX)
         return URL_OK;
     return p->to->sentinels ? parse_sentinels(p, in)
                             : parse_host_port(p, in, &p->to->address);
@@ -458,9 +458,9 @@ static enum url_result check_combination(struct parse *p)
 
 /* What follows "scheme://". */
 static enum url_result parse_rest(
-    struct parse *p, struct slice in, enum scheme scheme)
+    struct parse *p, struct slice in, enum url_scheme scheme)
 {
-    bool local = scheme == SCHEME_UNIX;
+    bool local = scheme == URL_SCHEME_UNIX;
     const char *end = in.data + in.len;
     const char *query = find(in, "?");
     const char *path = find(between(in.data, query), "/");
@@ -547,7 +547,7 @@ static void set_name(struct endpoint *to, struct slice scheme)
     if (to->sentinels) {
         add_sentinels(to->sentinels, &to->address.name);
         text_add(&to->address.name, "/");
-        text_add_foreign_max(
+        text_add_foreign_raw(
             &to->address.name, slice_of(to->sentinels->service), SERVICE_SHOWN);
         text_addf(&to->address.name, "/%u", (unsigned)to->settings.db);
         return;
@@ -585,14 +585,15 @@ enum url_result url_parse(
     endpoint->sentinels = NULL;
     endpoint->tls = NULL;
     endpoint->address.port = PORT_DEFAULT;
-    enum scheme scheme = SCHEME_UNKNOWN;
+    enum url_scheme scheme = URL_SCHEME_UNKNOWN;
     enum url_result result = check_bytes(&p);
     if (result == URL_OK)
-        scheme = scheme_read(url, &len, error);
-    endpoint->needs_tls = scheme == SCHEME_TLS || scheme == SCHEME_SENTINEL_TLS;
-    if (result == URL_OK && scheme == SCHEME_UNKNOWN)
+        scheme = url_scheme_read(url, &len, error);
+    endpoint->needs_tls =
+        scheme == URL_SCHEME_TLS || scheme == URL_SCHEME_SENTINEL_TLS;
+    if (result == URL_OK && scheme == URL_SCHEME_UNKNOWN)
         result = URL_MALFORMED;
-    if (scheme == SCHEME_SENTINEL || scheme == SCHEME_SENTINEL_TLS)
+    if (scheme == URL_SCHEME_SENTINEL || scheme == URL_SCHEME_SENTINEL_TLS)
         result = expect_sentinels(&p);
     if (result == URL_OK)
         result = parse_rest(&p, slice_of(url + len), scheme);

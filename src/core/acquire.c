@@ -45,7 +45,7 @@
 static bool token_may_be_at_quorum(const struct acquire *a)
 {
     struct tally t = tally_of(a->terms.ballots, a->terms.servers);
-    unsigned clean = t.yes + t.no - a->owed;
+    unsigned clean = t.yes + t.no - a->doubtful_busy;
     return t.yes + t.unsure >= t.quorum ||
            (a->earlier_token_left && t.servers - clean >= t.quorum);
 }
@@ -58,7 +58,7 @@ static bool token_or_void_may_be_at_quorum(const struct acquire *a)
     unsigned voids = 0;
     for (unsigned i = 0; i < a->terms.servers; i++)
         voids += a->terms.ballots[i].is_void;
-    unsigned clean = t.yes + voids + t.no - a->owed;
+    unsigned clean = t.yes + voids + t.no - a->doubtful_busy;
     return t.yes + t.unsure + voids >= t.quorum ||
            t.servers - clean >= t.quorum;
 }
@@ -77,7 +77,8 @@ static bool token_is_unused(const struct acquire *a)
 static uint64_t latest_retry(const struct acquire *a)
 {
     uint64_t slack = deadline_after(a->longest_round, a->longest_round);
-    slack = earlier(later(slack, LAST_REQUEST_SLACK), a->terms.budget_ns);
+    slack =
+        earlier(later(slack, LAST_REQUEST_SLACK), a->terms.answer_timeout_ns);
     return earlier(a->terms.wait_until, deadline_before(a->terms.end, slack));
 }
 
@@ -112,13 +113,13 @@ static void begin_round(struct acquire *a)
     a->phase = PHASE_ROUND;
     a->rounds++;
     a->round_started = a->now;
-    a->round_end =
-        earlier(deadline_after(a->now, a->terms.budget_ns), a->terms.end);
+    a->round_end = earlier(
+        deadline_after(a->now, a->terms.answer_timeout_ns), a->terms.end);
     a->left_ms = LEFT_UNKNOWN;
     a->round_took = 0;
-    a->unanswered = a->owed = a->permanent = 0;
+    a->unanswered = a->doubtful_busy = a->permanent = 0;
     a->round_fault = FAULT_NONE;
-    a->expired = a->token_is_held = a->token_spoilt = false;
+    a->grant_did_not_last = a->token_is_held = a->token_spoilt = false;
     a->round_busy_until = NEVER;
     a->may_line_up = false;
     /* What undoes a grant may not have been carried out yet. */
@@ -150,16 +151,16 @@ struct witness acquire_witness(const struct acquire *a)
 }
 
 /* The call ends without a grant. */
-static void end_wait(struct acquire *a, enum verdict verdict)
+static void set_end_verdict(struct acquire *a, enum verdict verdict)
 {
-    a->verdict = verdict;
+    a->decision = verdict;
     /* Nothing failed, but the last answer is too old, or missing. */
     if ((verdict == VERDICT_UNKNOWN || verdict == VERDICT_FAULT) &&
         a->round_fault == FAULT_NONE)
         a->fault = FAULT_TIMEOUT;
 }
 
-static void lose(struct acquire *a)
+static void end_without_grant(struct acquire *a)
 {
     struct witness w = acquire_witness(a);
     enum verdict verdict = witness_verdict(&w, a->now);
@@ -167,11 +168,11 @@ static void lose(struct acquire *a)
         token_or_void_may_be_at_quorum(a))
         verdict = VERDICT_UNKNOWN;
     if (a->recorded)
-        a->verdict = VERDICT_RECORDED;
-    else if (a->expired)
-        a->verdict = VERDICT_EXPIRED;
+        a->decision = VERDICT_RECORDED;
+    else if (a->grant_did_not_last)
+        a->decision = VERDICT_EXPIRED;
     else
-        end_wait(a, verdict);
+        set_end_verdict(a, verdict);
 }
 
 static uint64_t retry_delay(struct acquire *a)
@@ -203,7 +204,7 @@ static void plan_retry(struct acquire *a, uint64_t limit)
 static void finish_round(struct acquire *a)
 {
     a->phase = PHASE_OVER;
-    if (a->verdict != VERDICT_OPEN)
+    if (a->decision != VERDICT_OPEN)
         return;
     uint64_t limit = latest_retry(a);
     bool hopeless =
@@ -212,7 +213,7 @@ static void finish_round(struct acquire *a)
     if (!hopeless && limit > a->now)
         plan_retry(a, limit);
     else
-        lose(a);
+        end_without_grant(a);
 }
 
 static void end_round(struct acquire *a)
@@ -240,12 +241,12 @@ static void note_holder(struct acquire *a)
     /* A busy answer counts at least until now (or one timeout after the round
      * began), even if the key was about to expire. */
     uint64_t least = deadline_after(a->round_started, a->terms.timeout_ns);
-    a->was_busy = !a->expired && able >= t.quorum;
+    a->was_busy = !a->grant_did_not_last && able >= t.quorum;
     if (a->was_busy && a->lost_to_holders < ROUNDS_UNASKED)
         a->lost_to_holders++;
     if (a->was_busy && a->several_hold && a->lost_to_several < ROUNDS_LOST)
         a->lost_to_several++;
-    if (a->was_busy && t.no > a->owed)
+    if (a->was_busy && t.no > a->doubtful_busy)
         a->busy_until = later(a->round_busy_until, earlier(a->now, least));
     else if (!cut_off || able + a->unanswered < t.quorum)
         a->busy_until = 0;
@@ -274,7 +275,7 @@ static void lose_round(struct acquire *a)
 static void win_round(struct acquire *a, uint64_t deadline)
 {
     a->deadline = deadline;
-    a->verdict = VERDICT_YES;
+    a->decision = VERDICT_YES;
     for (unsigned i = 0; i < a->terms.servers; i++) {
         struct ballot *b = &a->terms.ballots[i];
         if (b->part == PART_TO_SEND || b->part == PART_SENT)
@@ -298,8 +299,8 @@ static void decide_acquire(struct acquire *a)
     if (t.yes >= t.quorum) {
         uint64_t deadline = lease_deadline(
             earliest_sent(a), a->terms.ttl_ms, a->terms.drift_ppm);
-        a->expired = a->now >= deadline;
-        if (a->expired)
+        a->grant_did_not_last = a->now >= deadline;
+        if (a->grant_did_not_last)
             lose_round(a);
         else
             win_round(a, deadline);
@@ -340,8 +341,9 @@ static void record_busy(
     a->round_busy_until = earlier(a->round_busy_until,
         busy_until(outcome->sent_at, left_ms, a->terms.timeout_ns));
     a->token_spoilt = a->token_spoilt || outcome->unsure;
-    a->several_hold = a->several_hold || outcome->several;
-    a->owed = (unsigned char)(a->owed + outcome->earlier_token_may_remain);
+    a->several_hold = a->several_hold || outcome->several_holders;
+    a->doubtful_busy =
+        (unsigned char)(a->doubtful_busy + outcome->earlier_token_may_remain);
     /* Several holders (a split vote): retry when the first lease ends. */
     if (left_ms >= 0 && (a->left_ms < 0 || left_ms < a->left_ms))
         a->left_ms = left_ms;
@@ -371,7 +373,7 @@ void acquire_outcome(struct acquire *a, unsigned server,
         b->part = PART_NO;
         break;
     case OUTCOME_FAULT:
-        if (outcome->granted)
+        if (outcome->applied)
             record_void_grant(a, server, outcome->fault);
         else
             record_acquire_fault(a, server, outcome->fault, outcome->unsure);
@@ -379,7 +381,7 @@ void acquire_outcome(struct acquire *a, unsigned server,
     default:
         if (outcome->kind == OUTCOME_NOT_MINE && a->token_is_held) {
             b->part = PART_NO; /* what the line has granted is over */
-            a->expired = true;
+            a->grant_did_not_last = true;
         } else { /* not an answer to this verb: it may have been applied */
             record_acquire_fault(a, server, FAULT_NOT_REDIS, true);
         }
@@ -450,15 +452,15 @@ void acquire_tick(struct acquire *a, uint64_t now)
         begin_round(a);
     } else if (a->phase == PHASE_WAITING) { /* too late for another round */
         a->phase = PHASE_OVER;
-        lose(a);
+        end_without_grant(a);
     }
 }
 
 void acquire_cancel(struct acquire *a)
 {
-    if (a->verdict != VERDICT_OPEN)
+    if (a->decision != VERDICT_OPEN)
         return;
-    a->verdict = VERDICT_CANCELLED;
+    a->decision = VERDICT_CANCELLED;
     if (a->phase == PHASE_ROUND)
         lose_round(a);
     else if (a->phase == PHASE_WAITING)
@@ -470,12 +472,13 @@ void acquire_cancel(struct acquire *a)
 void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
 {
     a->now = later(a->now, now);
-    bool cancelled = fence->verdict == VERDICT_CANCELLED;
-    a->verdict = cancelled ? VERDICT_CANCELLED : VERDICT_OPEN;
+    bool cancelled = fence->decision == VERDICT_CANCELLED;
+    a->decision = cancelled ? VERDICT_CANCELLED : VERDICT_OPEN;
     a->deadline = 0;
     a->was_busy = false;
     a->busy_until = 0;
-    a->expired = fence->verdict == VERDICT_NO; /* our own token is gone */
+    a->grant_did_not_last =
+        fence->decision == VERDICT_NO; /* our own token is gone */
     a->fault = a->round_fault = fence->fault;
     a->permanent = fence->permanent;
     a->unanswered = (unsigned char)fence->unanswered;
@@ -506,7 +509,7 @@ void acquire_granted(
     a->terms.ballots[0].sent_at = sent_at;
     a->deadline = deadline;
     a->round_started = a->now; /* the wait in line was no part of a round */
-    a->verdict = VERDICT_YES;
+    a->decision = VERDICT_YES;
     a->phase = PHASE_OVER;
 }
 
@@ -515,8 +518,9 @@ void acquire_one_more_round(struct acquire *a, uint64_t now)
     a->now = later(a->now, now);
     /* If the wait has ended by now, this takes a little longer. */
     a->terms.end = later(a->terms.end,
-        earlier(deadline_after(a->now, a->terms.budget_ns), a->deadline));
-    a->verdict = VERDICT_OPEN; /* its deadline stays: see life_lasts_until() */
+        earlier(
+            deadline_after(a->now, a->terms.answer_timeout_ns), a->deadline));
+    a->decision = VERDICT_OPEN; /* its deadline stays: see life_lasts_until() */
     a->terms.ballots[0].part = PART_IDLE;
     begin_round(a);
     a->token_wanted = false;
@@ -531,11 +535,11 @@ void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,
     a->now = later(a->now, now);
     a->fault = a->round_fault = fault;
     a->left_ms = left_ms;
-    end_wait(a, verdict);
+    set_end_verdict(a, verdict);
     a->phase = PHASE_OVER;
 }
 
-void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
+void acquire_leave_line(struct acquire *a, enum fault fault, bool doubt,
     uint64_t busy_until, uint64_t now)
 {
     a->now = later(a->now, now);

@@ -25,8 +25,9 @@ struct acquire_terms {
     struct ballot *ballots; /* one a server */
     uint32_t ttl_ms;
     uint32_t drift_ppm;
-    uint64_t timeout_ns; /* of one call */
-    uint64_t budget_ns;  /* how long a server may take to answer in one round */
+    uint64_t timeout_ns;        /* of one call */
+    uint64_t answer_timeout_ns; /* how long a server may take to answer in one
+                                   round */
     uint64_t wait_until; /* no round starts later; NEVER: wait for ever */
     uint64_t end;        /* when the call ends, >= wait_until; or NEVER */
 };
@@ -37,8 +38,8 @@ struct acquire {
     uint64_t deadline;      /* VERDICT_YES: of the lease */
     int64_t left_ms; /* last round: the shortest TTL that a holder had left */
     enum fault fault : 8; /* the worst fault of the last round that had one */
-    enum verdict verdict : 8; /* decided, though effects may be left to take */
-    enum phase phase : 8;     /* private, as is the next one */
+    enum verdict decision : 8; /* decided, though effects may be left to take */
+    enum phase phase : 8;      /* private, as is the next one */
     enum fault round_fault : 8; /* the worst of this round */
     unsigned rounds;            /* started so far */
 
@@ -50,7 +51,7 @@ struct acquire {
     bool asks_kind : 1; /* after some rounds that were lost to a holder */
     /* Could this call wait in line for the lock (line.h)? Yes while it waits
      * for another round, if the last one was lost to a holder; but see
-     * acquire_poll(). The driver clears it once it has decided that. */
+     * acquire_leave_line(). The driver clears it once it has decided that. */
     bool may_line_up : 1;
     uint32_t hold_back_ms; /* see lost_to_several */
 
@@ -58,10 +59,11 @@ struct acquire {
     bool token_spoilt : 1; /* a server that said "busy" has written it, or it
                             * was granted by the line */
     bool token_wanted : 1; /* EFFECT_TOKEN comes before the next EFFECT_SEND */
-    bool expired : 1;      /* the quorum came after the deadline; or the token
-                            * is gone (see acquire_again) */
-    bool was_busy : 1;     /* this round was lost to another holder */
-    bool several_hold : 1; /* this round: a server has said so */
+    bool grant_did_not_last : 1; /* the quorum came after the deadline, or the
+                                  * token was gone before the grant was
+                                  * complete: see acquire_again() */
+    bool was_busy : 1;           /* this round was lost to another holder */
+    bool several_hold : 1;       /* this round: a server has said so */
     bool earlier_token_left : 1; /* the token of an earlier round may still be
                                     at a quorum */
     bool had_void_grant : 1; /* a server's grant has not counted, now or before
@@ -70,8 +72,9 @@ struct acquire {
     bool token_is_held : 1;  /* the line has granted the lock to the token of
                               * this round: see acquire_one_more_round() */
     bool recorded : 1;       /* the server has a record of the work */
-    unsigned char owed; /* servers that said "busy", which an earlier token of
-                         * this call may explain: see struct outcome */
+    /* Servers that said "busy", which an earlier token of this call may
+     * explain: see struct outcome. */
+    unsigned char doubtful_busy;
     unsigned char permanent; /* servers with a fault that is not transient */
     uint16_t contended;      /* rounds lost to other clients, several servers */
     /* Rounds lost to a holder, with one server too; and those of them that were
@@ -122,7 +125,7 @@ static inline uint64_t acquire_wake(const struct acquire *a)
 
 static inline enum verdict acquire_verdict(const struct acquire *a)
 {
-    return a->phase == PHASE_OVER ? a->verdict : VERDICT_OPEN;
+    return a->phase == PHASE_OVER ? a->decision : VERDICT_OPEN;
 }
 
 /* It waits in line from now on, and no round begins. Returns whether the
@@ -141,7 +144,7 @@ void acquire_ended(struct acquire *a, enum verdict verdict, enum fault fault,
 /* It leaves the line, and another round begins: the line cannot be used (fault)
  * or does not help now. doubt: a token of the line may still be granted;
  * busy_until: until when the answers there prove that the lock is busy. */
-void acquire_poll(struct acquire *a, enum fault fault, bool doubt,
+void acquire_leave_line(struct acquire *a, enum fault fault, bool doubt,
     uint64_t busy_until, uint64_t now);
 
 /* After a lost round: what is known of the lock. */

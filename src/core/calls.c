@@ -11,9 +11,9 @@
 
 /* How long an acquire over several servers waits for one of them in a round:
  * this share of the TTL, within these limits. */
-#define BUDGET_PER_TTL 20
-#define BUDGET_MIN (50 * NS_PER_MS)
-#define BUDGET_MAX (500 * NS_PER_MS)
+#define ANSWER_TIMEOUT_PER_TTL 20
+#define ANSWER_TIMEOUT_MIN (50 * NS_PER_MS)
+#define ANSWER_TIMEOUT_MAX (500 * NS_PER_MS)
 
 static void begin_call(
     struct life *l, enum life_call call, uint64_t seed, uint64_t not_after)
@@ -26,13 +26,13 @@ static void begin_call(
     l->was_over = l->min_hold = l->no_token = l->not_claimed = false;
     l->line_due = false;
     l->gap_ms = 0;
-    l->token_due = l->claimed = l->adopted = l->cancelled = false;
+    l->token_due = l->claim_asked = l->adopt_asked = l->cancelled = false;
     l->not_after = not_after;
     l->stragglers = 0;
     l->seed = seed;
 }
 
-static void begin_vote(struct life *l, enum round_kind kind, uint32_t ttl_ms,
+static void begin_round(struct life *l, enum round_kind kind, uint32_t ttl_ms,
     uint64_t end, uint64_t now)
 {
     struct round_terms terms = {
@@ -48,29 +48,29 @@ static void begin_vote(struct life *l, enum round_kind kind, uint32_t ttl_ms,
 }
 
 /* A call that asks all servers once. */
-static void begin_asking(struct life *l, enum life_call call, uint64_t seed,
-    uint64_t not_after, uint64_t now)
+static void begin_single_round(struct life *l, enum life_call call,
+    uint64_t seed, uint64_t not_after, uint64_t now)
 {
     begin_call(l, call, seed, not_after);
-    begin_vote(l, call_kinds[call].round, l->terms.max_ttl_ms,
+    begin_round(l, call_traits[call].round, l->terms.max_ttl_ms,
         deadline_after(now, l->terms.timeout_ns), now);
 }
 
 /* How long one server may take in one round of an acquire. */
-static uint64_t acquire_budget(const struct life *l)
+static uint64_t acquire_answer_timeout(const struct life *l)
 {
     const struct life_terms *t = &l->terms;
     if (t->servers == 1)
         return earlier(t->timeout_ns, l->usable_ns);
-    uint64_t share = ms_to_ns(t->ttl_ms) / BUDGET_PER_TTL;
-    share = earlier(later(share, BUDGET_MIN), BUDGET_MAX);
-    share = later(share, 2 * t->copies_ns); /* there may be one before it */
+    uint64_t ns = ms_to_ns(t->ttl_ms) / ANSWER_TIMEOUT_PER_TTL;
+    ns = earlier(later(ns, ANSWER_TIMEOUT_MIN), ANSWER_TIMEOUT_MAX);
+    ns = later(ns, 2 * t->copies_ns); /* there may be one before it */
     unsigned up = 0;
     for (unsigned i = 0; i < t->servers; i++)
         up += t->peers[i].link == PEER_UP;
     if (up < quorum_of(t->servers)) /* connecting takes longer */
-        share = t->timeout_ns;
-    return earlier(earlier(share, l->usable_ns / 2), t->timeout_ns);
+        ns = t->timeout_ns;
+    return earlier(earlier(ns, l->usable_ns / 2), t->timeout_ns);
 }
 
 static uint32_t acquire_ttl_ms(const struct life *l)
@@ -82,7 +82,7 @@ static uint32_t acquire_ttl_ms(const struct life *l)
 /* What a grant needs besides. BEGIN draws the fencing token itself. */
 static unsigned conditions_of(const struct life *l, enum life_call call)
 {
-    if (verb_traits[call_kinds[call].verb].begins_work)
+    if (verb_traits[call_traits[call].verb].begins_work)
         return 1U << CONDITION_BEGIN;
     if (l->terms.fenced)
         return 1U << CONDITION_FENCE;
@@ -99,12 +99,12 @@ static void begin_acquire(struct life *l, enum life_call call, uint64_t wait_ns,
         .ttl_ms = acquire_ttl_ms(l),
         .drift_ppm = t->drift_ppm,
         .timeout_ns = t->timeout_ns,
-        .budget_ns = acquire_budget(l),
+        .answer_timeout_ns = acquire_answer_timeout(l),
         .wait_until = deadline_after(now, wait_ns),
         .end = earlier(end, deadline_after(now, later(wait_ns, t->timeout_ns))),
     };
     life_end_lease(l, now);
-    begin_call(l, call, seed, 0);
+    begin_call(l, call, seed, TIME_LIMIT_NONE);
     l->requested = l->answered = 0;
     l->request_ttl_ms = terms.ttl_ms;
     vote_acquire(&l->vote, &terms, conditions_of(l, call), t->retry_first_ns,
@@ -139,24 +139,24 @@ bool life_extend(struct life *l, uint32_t ttl_ms, uint64_t seed, uint64_t now)
     }
     if (guarded(GUARD_LAPSED))
         end = earlier(end, l->lease.promised);
-    begin_call(l, CALL_EXTEND, seed, 0);
-    begin_vote(l, ROUND_EXTEND, (uint32_t)earlier(ttl_ms, left_ms), end, now);
+    begin_call(l, CALL_EXTEND, seed, TIME_LIMIT_NONE);
+    begin_round(l, ROUND_EXTEND, (uint32_t)earlier(ttl_ms, left_ms), end, now);
     return true;
 }
 
 /* A line would keep programs that know nothing of it away for as long as
- * somebody waits in it. So one GAP_SHARE-th of the time is left to them. After
+ * somebody waits in it. So one GAP_PART-th of the time is left to them. After
  * short holds the server decides when: see wire/scripts/hand_over.lua. After a
  * long one this says how long the gap is; 0: it was short. */
-#define GAP_SHARE 75
+#define GAP_PART 75
 #define GAP_MIN (100 * NS_PER_MS)
 #define GAP_MAX NS_PER_S
 static uint32_t gap_ms(const struct life *l, uint64_t held_ns)
 {
-    uint64_t share = held_ns / GAP_SHARE;
-    if (l->terms.servers > 1 || share < GAP_MIN)
+    uint64_t gap = held_ns / GAP_PART;
+    if (l->terms.servers > 1 || gap < GAP_MIN)
         return 0;
-    return (uint32_t)(earlier(share, GAP_MAX) / NS_PER_MS);
+    return (uint32_t)(earlier(gap, GAP_MAX) / NS_PER_MS);
 }
 
 bool life_release(struct life *l, uint64_t seed, uint64_t now)
@@ -175,9 +175,9 @@ bool life_release(struct life *l, uint64_t seed, uint64_t now)
     l->gap_ms = gap_ms(l, rest.held_ns);
     l->min_hold = rest.min_left_ms > 0;
     if (l->min_hold) /* then nothing is undone, whatever the result */
-        begin_vote(l, ROUND_CAP, rest.min_left_ms, end, now);
+        begin_round(l, ROUND_CAP, rest.min_left_ms, end, now);
     else
-        begin_vote(l, ROUND_RELEASE, l->terms.max_ttl_ms, end, now);
+        begin_round(l, ROUND_RELEASE, l->terms.max_ttl_ms, end, now);
     return true;
 }
 
@@ -195,13 +195,13 @@ bool life_tell(struct life *l, enum once_state reported, bool own,
         return false;
     }
     /* The key under another token is left alone. */
-    begin_call(l, CALL_TELL, seed, own ? rest.ours_until : LIMIT_PASSED);
+    begin_call(l, CALL_TELL, seed, own ? rest.ours_until : TIME_LIMIT_PASSED);
     if (!goes_on && own) {
         renewal_stop(l->renewal);
         lease_end(&l->lease, now);
         l->gap_ms = gap_ms(l, rest.held_ns);
     }
-    begin_vote(l, kind, goes_on || !own ? 0 : rest.min_left_ms, end, now);
+    begin_round(l, kind, goes_on || !own ? 0 : rest.min_left_ms, end, now);
     return true;
 }
 
@@ -211,15 +211,16 @@ void life_adopt(struct life *l, bool own, uint64_t seed, uint64_t now)
         life_end_keeping_key(l, now);
     else
         life_end_lease(l, now);
-    begin_asking(l, CALL_ADOPT, seed, 0, now);
+    begin_single_round(l, CALL_ADOPT, seed, TIME_LIMIT_NONE, now);
     l->token_due = !own;
-    l->reached = (1U << l->terms.servers) - 1; /* any server may have it */
+    l->may_have_token =
+        (1U << l->terms.servers) - 1; /* any server may have it */
 }
 
 void life_query(
     struct life *l, enum life_call call, uint64_t seed, uint64_t now)
 {
-    begin_asking(l, call, seed, 0, now);
+    begin_single_round(l, call, seed, TIME_LIMIT_NONE, now);
 }
 
 bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
@@ -233,7 +234,8 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
         renewal_stop(l->renewal);
         lease_lose(&l->lease, now);
     }
-    begin_asking(l, CALL_BREAK, seed, own ? ours_until : LIMIT_NONE, now);
+    begin_single_round(
+        l, CALL_BREAK, seed, own ? ours_until : TIME_LIMIT_NONE, now);
     return true;
 }
 
@@ -247,7 +249,7 @@ void life_line_up(struct life *l, struct line *line,
         .max_ttl_ms = l->terms.max_ttl_ms,
         .drift_ppm = a->drift_ppm,
         .timeout_ns = a->timeout_ns,
-        .patience_ns = a->budget_ns,
+        .answer_timeout_ns = a->answer_timeout_ns,
         .wait_until = a->wait_until,
         .end = a->end,
         .doubt = known.unanswered,
@@ -271,9 +273,9 @@ void life_discard(struct life *l)
 {
     if (l->running && l->call == CALL_RELEASE) {
         if (l->min_hold)
-            l->to_abandon |= l->reached;
+            l->to_abandon |= l->may_have_token;
         else
-            l->to_undo |= l->reached;
+            l->to_undo |= l->may_have_token;
         l->abandoned = true;
     } else {
         life_cancel(l);

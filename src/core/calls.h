@@ -45,7 +45,7 @@ static inline bool life_in_line(const struct life *l)
  * are the driver's memory; line is all zero at first. */
 void life_line_up(struct life *l, struct line *line,
     const struct messages *messages, uint64_t now);
-/* What the driver hears meanwhile goes to that line: line_told_granted() and
+/* What the driver hears meanwhile goes to that line: line_on_granted() and
  * the functions after it. */
 
 /* Cancels the call that is running, if any. Its end is an event. */

@@ -24,25 +24,26 @@ static enum cleanup_cause cause_of_acquire(const struct cancelled *r)
     switch (r->stage) {
     case CANCEL_UNSENT:
         /* An acquire goes on to its next step only if no step has written. */
-        return r->undo && r->holds && guarded(GUARD_HELD) ? CLEANUP_TOKEN
-                                                          : CLEANUP_NONE;
+        return r->undo && r->may_hold && guarded(GUARD_HELD) ? CLEANUP_TOKEN
+                                                             : CLEANUP_NONE;
     case CANCEL_SENT:
         if (r->undo && guarded(GUARD_LATE_UNDO))
             return r->writes ? CLEANUP_ACQUIRE_SENT : CLEANUP_TOKEN;
-        if (!r->undo && r->writes && guarded(GUARD_DEBTS))
+        if (!r->undo && r->writes && guarded(GUARD_LOST_ACQUIRE))
             return CLEANUP_ACQUIRE_IN_USE;
         return CLEANUP_NONE;
     case CANCEL_LOST:
-        return guarded(GUARD_DEBTS) ? CLEANUP_ACQUIRE_LOST : CLEANUP_NONE;
+        return guarded(GUARD_LOST_ACQUIRE) ? CLEANUP_ACQUIRE_LOST
+                                           : CLEANUP_NONE;
     case CANCEL_ENDED:
         break;
     }
     /* Its connection was lost: the cleanup under way deletes the key as
      * well. */
-    if (r->known && r->known->state != CLEANUP_WATCHING)
+    if (r->cleanup && r->cleanup->state != CLEANUP_WATCHING)
         return CLEANUP_NONE;
-    bool held = r->holds && guarded(GUARD_HELD);
-    return r->undo && (!r->never_sent || held) && guarded(GUARD_DEBTS)
+    bool held = r->may_hold && guarded(GUARD_HELD);
+    return r->undo && (!r->never_sent || held) && guarded(GUARD_LOST_ACQUIRE)
                ? CLEANUP_TOKEN
                : CLEANUP_NONE;
 }
@@ -61,7 +62,7 @@ static enum cleanup_cause cause_of_release(const struct cancelled *r)
     if (!r->undo || r->stage == CANCEL_LOST)
         return CLEANUP_NONE;
     if (r->stage != CANCEL_SENT)
-        return guarded(GUARD_DEBTS) ? CLEANUP_TOKEN : CLEANUP_NONE;
+        return guarded(GUARD_LOST_ACQUIRE) ? CLEANUP_TOKEN : CLEANUP_NONE;
     if (!guarded(GUARD_LATE_UNDO))
         return CLEANUP_NONE;
     return r->compares ? CLEANUP_RELEASE_SENT : CLEANUP_TOKEN;
@@ -71,8 +72,8 @@ static enum cleanup_cause cause_of(const struct cancelled *r)
 {
     switch (verb_traits[r->verb].residue) {
     case RESIDUE_NONE: /* but the line may have granted the lock before */
-        return r->undo && r->holds && guarded(GUARD_HELD) ? CLEANUP_TOKEN
-                                                          : CLEANUP_NONE;
+        return r->undo && r->may_hold && guarded(GUARD_HELD) ? CLEANUP_TOKEN
+                                                             : CLEANUP_NONE;
     case RESIDUE_LATE_KEY:
         return cause_of_acquire(r);
     case RESIDUE_TOKEN:
@@ -89,7 +90,7 @@ struct cancellation cancel_request(const struct cancelled *r)
     struct cancellation c = {
         .ends_use = r->undo,
         .changed_nothing =
-            !r->holds &&
+            !r->may_hold &&
             (r->stage == CANCEL_UNSENT ||
                 (ended && (r->never_sent || (r->undo && !r->unsure)))),
     };
@@ -241,7 +242,7 @@ void cleanup_connection_lost(
         c->client_id = client_id;
         memcpy(c->run_id, run_id, strnlen(run_id, sizeof(c->run_id) - 1));
     }
-    if (!guarded(GUARD_DEBTS))
+    if (!guarded(GUARD_LOST_ACQUIRE))
         c->until = now;
 }
 
@@ -288,5 +289,5 @@ void cleanup_cancel(struct cleanup *c, bool applied)
 void cleanup_tick(struct cleanup *c, uint64_t now)
 {
     if (c->state == CLEANUP_IDLE && now >= c->until)
-        c->state = CLEANUP_EXPIRED;
+        c->state = CLEANUP_GIVEN_UP;
 }

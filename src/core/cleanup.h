@@ -50,15 +50,15 @@ enum cancel_stage {
 struct cancelled {
     enum verb_kind verb;
     enum cancel_stage stage;
-    bool undo;  /* its token is to be removed; else it may be in use */
-    bool holds; /* the key may hold its token, whether or not it was sent */
+    bool undo;     /* its token is to be removed; else it may be in use */
+    bool may_hold; /* the key may hold its token, whether or not it was sent */
     bool never_undo; /* deleting the key could end another client's lock */
     bool writes;     /* SENT, an acquire: what sets the key is unanswered */
     bool compares;   /* SENT, a release: one command compares and deletes */
     bool never_sent; /* ENDED: no byte of it had been sent */
     bool unsure;     /* ENDED: it was applied, or may have been */
     /* ENDED, an acquire: the cleanup which is under way for it, or NULL. */
-    const struct cleanup *known;
+    const struct cleanup *cleanup;
 };
 
 /* Why a cleanup is needed: how its token may have come to the server. */
@@ -79,7 +79,7 @@ enum cleanup_cause {
 
 struct cancellation {
     enum cleanup_cause cause;
-    bool ends_use;        /* the use of the token: tell the known cleanup */
+    bool ends_use;        /* the use of the token: tell that cleanup */
     bool changed_nothing; /* the request: that is certain */
 };
 
@@ -95,7 +95,7 @@ enum cleanup_state {
     CLEANUP_KILL_DELETING, /* CLIENT KILL, then the compare-and-delete */
     CLEANUP_WATCHING,      /* only waiting for the answer to the acquire */
     CLEANUP_DONE,          /* the token can no longer appear */
-    CLEANUP_EXPIRED        /* given up: by now the key has expired */
+    CLEANUP_GIVEN_UP       /* given up: by now the key has expired */
 };
 
 /* The acquire of the token, as far as it can still set the key. */
@@ -174,7 +174,7 @@ void cleanup_tick(struct cleanup *c, uint64_t now);
 
 static inline bool cleanup_over(const struct cleanup *c)
 {
-    return c->state == CLEANUP_DONE || c->state == CLEANUP_EXPIRED;
+    return c->state == CLEANUP_DONE || c->state == CLEANUP_GIVEN_UP;
 }
 
 #endif

@@ -15,7 +15,7 @@ static bool has_answered(const struct sentinel_view *v)
     return v->id[0] != '\0';
 }
 
-bool confirm_is_repeated(const struct confirm *c, unsigned i)
+bool confirm_is_repeated(const struct sentinel_views *c, unsigned i)
 {
     const struct sentinel_view *v = &c->views[i];
     if (!has_answered(v) || !guarded(GUARD_ONE_SENTINEL))
@@ -31,20 +31,20 @@ bool confirm_is_repeated(const struct confirm *c, unsigned i)
     return false;
 }
 
-static bool counts(const struct confirm *c, unsigned i)
+static bool counts(const struct sentinel_views *c, unsigned i)
 {
     return has_answered(&c->views[i]) && !confirm_is_repeated(c, i);
 }
 
 static bool names(
-    const struct confirm *c, unsigned i, const char *host, uint16_t port)
+    const struct sentinel_views *c, unsigned i, const char *host, uint16_t port)
 {
     const struct sentinel_view *v = &c->views[i];
     return counts(c, i) && v->asked_at != 0 && v->port == port &&
            strcmp(v->host, host) == 0;
 }
 
-unsigned confirm_needed(const struct confirm *c)
+unsigned confirm_needed(const struct sentinel_views *c)
 {
     unsigned all = c->listed, answered = confirm_answered(c);
     all = answered > all ? answered : all;
@@ -54,7 +54,7 @@ unsigned confirm_needed(const struct confirm *c)
     return all / 2 + 1;
 }
 
-unsigned confirm_answered(const struct confirm *c)
+unsigned confirm_answered(const struct sentinel_views *c)
 {
     unsigned answered = 0;
     for (unsigned i = 0; i < c->count; i++)
@@ -62,8 +62,8 @@ unsigned confirm_answered(const struct confirm *c)
     return answered;
 }
 
-unsigned confirm_count(const struct confirm *c, const char *host, uint16_t port,
-    uint64_t asked_from)
+unsigned confirm_count(const struct sentinel_views *c, const char *host,
+    uint16_t port, uint64_t asked_from)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < c->count; i++)
@@ -72,7 +72,7 @@ unsigned confirm_count(const struct confirm *c, const char *host, uint16_t port,
 }
 
 unsigned confirm_count_current(
-    const struct confirm *c, const char *host, uint16_t port)
+    const struct sentinel_views *c, const char *host, uint16_t port)
 {
     uint64_t last = 0;
     for (unsigned i = 0; i < c->count; i++)
@@ -92,8 +92,8 @@ static void insert(uint64_t *list, unsigned count, uint64_t value)
 }
 
 /* When the whole majority named the address of v. */
-static uint64_t latest_majority(
-    const struct confirm *c, const struct sentinel_view *v, unsigned needed)
+static uint64_t latest_majority(const struct sentinel_views *c,
+    const struct sentinel_view *v, unsigned needed)
 {
     uint64_t asked[CONFIRM_SENTINELS] = {0};
     unsigned count = 0;
@@ -105,7 +105,7 @@ static uint64_t latest_majority(
 
 /* Since when a majority has: one that was not asked lately may have named
  * another one in between. */
-static uint64_t named_since(const struct confirm *c,
+static uint64_t named_since(const struct sentinel_views *c,
     const struct sentinel_view *v, unsigned needed, uint64_t asked_at)
 {
     uint64_t since[CONFIRM_SENTINELS] = {0};
@@ -116,7 +116,8 @@ static uint64_t named_since(const struct confirm *c,
     return since[needed - 1];
 }
 
-bool confirm_primary(const struct confirm *c, struct sentinel_view *named)
+bool confirm_primary(
+    const struct sentinel_views *c, struct sentinel_view *named)
 {
     unsigned needed = confirm_needed(c);
     for (unsigned i = 0; i < c->count; i++) {

@@ -40,35 +40,36 @@ struct sentinel_view {
         others; /* Sentinels of the service that it knows, without itself */
 };
 
-struct confirm {
+struct sentinel_views {
     unsigned listed; /* Sentinels in the URL: there may be more */
     unsigned count;  /* of the views */
     struct sentinel_view views[CONFIRM_SENTINELS];
 };
 
 /* How many have to name a primary. */
-unsigned confirm_needed(const struct confirm *c);
+unsigned confirm_needed(const struct sentinel_views *c);
 
 /* How many have answered so far, each counted once. */
-unsigned confirm_answered(const struct confirm *c);
+unsigned confirm_answered(const struct sentinel_views *c);
 
 /* Has the same Sentinel been asked later, as another view? */
-bool confirm_is_repeated(const struct confirm *c, unsigned view);
+bool confirm_is_repeated(const struct sentinel_views *c, unsigned view);
 
 /* The primary that a majority names, all at the same time. Of *named: host and
  * port; asked_at, which is that time; and since, from which on a majority has
  * named it. False: there is none. */
-bool confirm_primary(const struct confirm *c, struct sentinel_view *named);
+bool confirm_primary(
+    const struct sentinel_views *c, struct sentinel_view *named);
 
 /* How many name that address, of those that were asked at asked_from or later.
  */
-unsigned confirm_count(const struct confirm *c, const char *host, uint16_t port,
-    uint64_t asked_from);
+unsigned confirm_count(const struct sentinel_views *c, const char *host,
+    uint16_t port, uint64_t asked_from);
 
 /* The same, of those that were asked at most 2 s before the one that was asked
  * last: the others no longer answer. */
 unsigned confirm_count_current(
-    const struct confirm *c, const char *host, uint16_t port);
+    const struct sentinel_views *c, const char *host, uint16_t port);
 
 /* Replaces what a Sentinel has said by what it says now. */
 void confirm_take(struct sentinel_view *v, const struct sentinel_view *seen);

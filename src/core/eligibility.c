@@ -48,10 +48,11 @@ static uint64_t usually_needed_s(const struct eligibility_terms *terms)
     return lease_s(terms->max_ttl_ms, terms) + slack_s(terms);
 }
 
-/* After the former primary has handed over all its data. What a lease loses
- * because the new primary's clock is ahead must be less than half of its margin
- * for drift; those that are too short for that must have expired. */
-static uint64_t handed_over_s(const struct eligibility *e,
+/* After a coordinated failover: it has all data of the former primary. What a
+ * lease loses because the new primary's clock is ahead must be less than half
+ * of its margin for drift; those that are too short for that must have expired.
+ */
+static uint64_t coordinated_s(const struct eligibility *e,
     const struct server_info *info, const struct eligibility_terms *terms)
 {
     int64_t lead = lineage_clock_lead(&e->lineage, info);
@@ -91,13 +92,13 @@ static void quarantine_rest(struct eligibility *e, uint64_t needed,
 }
 
 /* Where only the age of the process counts. */
-static void quarantine_young(struct eligibility *e,
+static void quarantine_by_uptime(struct eligibility *e,
     const struct server_info *info, const struct eligibility_terms *terms,
     uint64_t now)
 {
     /* Its clock was already set back when it was judged before: go on counting
      * its age from then. */
-    if (info->set_back && e->set_back && info->run_id[0])
+    if (info->uptime_was_negative && e->uptime_was_negative && info->run_id[0])
         return;
     if (info->uptime_s >= 0)
         quarantine_rest(
@@ -123,9 +124,9 @@ static uint64_t named_age_s(
                : 0;
 }
 
-/* Do the Sentinels say since when it has been the primary? Another one may have
- * been in between, though this one has never ceased to be one. */
-static bool is_named(const struct eligibility_terms *terms)
+/* Does it count since when the Sentinels have named it the primary? Another one
+ * may have been in between, though this one has never ceased to be one. */
+static bool naming_counts(const struct eligibility_terms *terms)
 {
     return terms->sentinels && terms->failover && guarded(GUARD_NAMED);
 }
@@ -136,7 +137,7 @@ static void quarantine_named(struct eligibility *e,
     enum lineage_news news, uint64_t now)
 {
     uint64_t named = info->named_s > 0 ? (uint64_t)info->named_s : 0;
-    if (is_named(terms) && news != LINEAGE_REPLICA &&
+    if (naming_counts(terms) && news != LINEAGE_REPLICA &&
         news != LINEAGE_COORDINATED && (named > 0 || guarded(GUARD_AGE)))
         quarantine_rest(
             e, eligibility_needed_s(terms), named, CAUSE_NAMED, now);
@@ -148,8 +149,8 @@ static bool hides_promotions(
     const struct server_info *info, const struct eligibility_terms *terms)
 {
     bool tells = info->replid && info->replid[0];
-    return terms->failover && !terms->several && !is_named(terms) && !tells &&
-           guarded(GUARD_AGE);
+    return terms->failover && !terms->several_servers &&
+           !naming_counts(terms) && !tells && guarded(GUARD_AGE);
 }
 
 /* What the history of its data demands; without the guard against failovers,
@@ -162,9 +163,10 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
      * former primary are as old as the promotion. */
     bool second_history = terms->failover && server_has_second_history(info);
     bool lossless = terms->durable && !second_history;
-    uint64_t age = second_history && !is_named(terms) && info->primary_s > 0
-                       ? (uint64_t)info->primary_s
-                       : 0;
+    uint64_t age =
+        second_history && !naming_counts(terms) && info->primary_s > 0
+            ? (uint64_t)info->primary_s
+            : 0;
     /* By its replicas, or by the Sentinels if they know it longer. */
     uint64_t proven_age = later(age, named_age_s(info, second_history));
     bool promoted = terms->failover && was_promoted(info, terms);
@@ -176,7 +178,7 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
         return;
     case LINEAGE_COORDINATED:
         quarantine_rest(
-            e, handed_over_s(e, info, terms), 0, CAUSE_COORDINATED, now);
+            e, coordinated_s(e, info, terms), 0, CAUSE_COORDINATED, now);
         return;
     case LINEAGE_PROMOTED: /* it has another server's data, AOF or not */
         quarantine_rest(e, needed, age, cause, now);
@@ -201,7 +203,7 @@ static void quarantine(struct eligibility *e, const struct server_info *info,
         break;
     }
     if (!lossless)
-        quarantine_young(e, info, terms, now);
+        quarantine_by_uptime(e, info, terms, now);
 }
 
 static bool equals(const char *text, const char *what)
@@ -251,7 +253,7 @@ static bool is_failover(enum lineage_news news, const struct server_info *info,
 void eligibility_judge(struct eligibility *e, const struct server_info *info,
     const struct eligibility_terms *terms, bool duplicate, uint64_t now)
 {
-    enum lineage_news news = lineage_look(&e->lineage, info);
+    enum lineage_news news = lineage_update(&e->lineage, info);
     bool was_unfit = eligibility_unfit(e);
     e->judged_at = now;
     e->reason = reason_of(info, terms, duplicate);
@@ -266,12 +268,12 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     }
     e->needed_s = eligibility_needed_s(terms);
     e->longer_ttl_ms = terms->longer_ttl_ms;
-    e->set_back = info->set_back;
+    e->uptime_was_negative = info->uptime_was_negative;
     e->slots = info->slots;
-    e->must_vote = terms->several || terms->guard;
+    e->vote_is_required = terms->several_servers || terms->guard;
     e->durable = terms->durable;
     e->failover = terms->failover;
-    e->several = terms->several;
+    e->several_servers = terms->several_servers;
     e->sentinels = terms->sentinels;
 }
 
@@ -285,7 +287,7 @@ static bool named_on(
            named->since <= latest;
 }
 
-bool eligibility_follows(
+bool eligibility_gives_way_to(
     const struct eligibility *e, const struct sentinel_view *named)
 {
     return confirm_covers(e->confirmed_at, named->asked_at);
@@ -308,9 +310,10 @@ void eligibility_named(
         guarded(GUARD_NAMED))
         postpone_vote(e, deadline_after(named->since, e->needed_s * NS_PER_S),
             named->since, CAUSE_NAMED);
-    if (moves && !eligibility_follows(e, named))
+    if (moves && !eligibility_gives_way_to(e, named))
         lineage_forget_former(&e->lineage);
-    e->moved_at = moves ? later(named->since, e->confirmed_at) : e->moved_at;
+    e->primary_changed_at =
+        moves ? later(named->since, e->confirmed_at) : e->primary_changed_at;
     e->confirmed_at =
         moves ? named->asked_at : later(e->confirmed_at, named->asked_at);
 }
@@ -321,7 +324,7 @@ int64_t eligibility_named_s(const struct eligibility *e, uint64_t now)
                           : 0;
 }
 
-int64_t eligibility_handed_over_s(const struct eligibility *e,
+int64_t eligibility_coordinated_s(const struct eligibility *e,
     const struct eligibility_terms *terms, uint64_t now)
 {
     bool began_now = e->since == now; /* the quarantine, in this judgement */

@@ -29,7 +29,7 @@ struct eligibility_terms {
     uint32_t max_ttl_ms, drift_ppm;
     uint32_t longer_ttl_ms; /* a lease was seen that is so long; 0: none that is
                              * longer than max_ttl_ms */
-    bool several;           /* it is one of several servers */
+    bool several_servers;   /* it is one of several servers */
     bool guard;             /* against restarts */
     bool failover;          /* and against promotions; only with guard */
     bool sentinels;         /* Sentinels say which server it is. With failover
@@ -71,19 +71,20 @@ struct eligibility {
     uint32_t longer_ttl_ms; /* of the terms by which it lasts */
     unsigned failovers; /* that were seen: another primary was met than before,
                          * or the same one after it had been a replica */
-    bool set_back;      /* of the info that was judged last: see server_info */
-    int slots;          /* likewise */
-    uint64_t needed_s;  /* eligibility_needed_s(), by the terms */
-    bool must_vote;     /* locks need its vote, by the terms */
-    bool durable;       /* likewise, see the terms */
-    bool failover;      /* likewise */
-    bool several;       /* likewise */
-    bool sentinels;     /* likewise */
+    bool uptime_was_negative; /* of the info that was judged last: see
+                                 server_info */
+    int slots;                /* likewise */
+    uint64_t needed_s;        /* eligibility_needed_s(), by the terms */
+    bool vote_is_required;    /* locks need its vote, by the terms */
+    bool durable;             /* likewise, see the terms */
+    bool failover;            /* likewise */
+    bool several_servers;     /* likewise */
+    bool sentinels;           /* likewise */
     /* When a majority of the Sentinels has named this server last, and since
      * when it has, as far as is known; since when, at the latest, it has been
      * named instead of another one that this client had followed (see
      * core/confirm.h). 0: never. */
-    uint64_t confirmed_at, named_since, moved_at;
+    uint64_t confirmed_at, named_since, primary_changed_at;
 };
 
 /* No lock belongs there, even with one server and whatever its name. */
@@ -98,7 +99,7 @@ static inline bool eligibility_unfit(const struct eligibility *e)
 static inline bool eligibility_matters(
     const struct eligibility *e, enum verb_kind verb)
 {
-    return e->must_vote || eligibility_unfit(e) ||
+    return e->vote_is_required || eligibility_unfit(e) ||
            (e->durable && verb_traits[verb].begins_work);
 }
 
@@ -122,7 +123,7 @@ void eligibility_named(
 
 /* This server was followed so far, and a majority has now named another one,
  * *named: did it name this one until at most 2 s before that? */
-bool eligibility_follows(
+bool eligibility_gives_way_to(
     const struct eligibility *e, const struct sentinel_view *named);
 
 /* What the former primary, which a majority named until now, has said since. */
@@ -139,9 +140,9 @@ void eligibility_lengthen(
     struct eligibility *e, const struct eligibility_terms *terms, uint64_t now);
 
 /* After eligibility_judge() at the same time: the former primary has just been
- * seen to hand over everything, so this server counts as having been a primary
+ * seen to have lost nothing, so this server counts as having been a primary
  * for so many seconds. -1: it has not. */
-int64_t eligibility_handed_over_s(const struct eligibility *e,
+int64_t eligibility_coordinated_s(const struct eligibility *e,
     const struct eligibility_terms *terms, uint64_t now);
 
 /* May an acquire be sent to it now? */

@@ -13,7 +13,7 @@
 
 static void conclude_fence(struct fence *f, enum verdict verdict)
 {
-    f->verdict = verdict;
+    f->decision = verdict;
     for (unsigned i = 0; i < f->terms.servers; i++) {
         if (f->terms.ballots[i].part == PART_TO_SEND)
             f->terms.ballots[i].part = PART_IDLE;
@@ -39,13 +39,13 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
 {
     *f = (struct fence){.terms = *terms};
     for (unsigned i = 0; i < terms->servers; i++)
-        if (terms->ballots[i].number > f->number)
-            f->number = terms->ballots[i].number;
+        if (terms->ballots[i].fence > f->value)
+            f->value = terms->ballots[i].fence;
     /* Ask all others: one that has not answered the acquire may have granted it
      * since. */
     for (unsigned i = 0; i < terms->servers; i++) {
-        bool has = terms->ballots[i].number != 0 &&
-                   terms->ballots[i].number == f->number;
+        bool has =
+            terms->ballots[i].fence != 0 && terms->ballots[i].fence == f->value;
         f->terms.ballots[i].part = has ? PART_YES : PART_TO_SEND;
     }
     if (guarded(GUARD_WRITE_BACK))
@@ -54,17 +54,18 @@ void fence_start(struct fence *f, const struct fence_terms *terms)
         conclude_fence(f, VERDICT_YES);
 }
 
-void fence_outcome(struct fence *f, unsigned server,
-    const struct outcome *outcome, uint64_t number)
+void fence_outcome(
+    struct fence *f, unsigned server, const struct outcome *outcome)
 {
     if (server >= f->terms.servers ||
         f->terms.ballots[server].part != PART_SENT)
         return;
     if (outcome->kind == OUTCOME_MINE) {
-        if (f->number == 0)
-            f->number = number;
+        if (f->value == 0)
+            f->value = outcome->fence;
         f->terms.ballots[server].part =
-            number != 0 && number == f->number ? PART_YES : PART_FAULT;
+            outcome->fence != 0 && outcome->fence == f->value ? PART_YES
+                                                              : PART_FAULT;
     } else if (outcome->kind == OUTCOME_NOT_MINE) {
         f->terms.ballots[server].part = PART_NO;
     } else {
@@ -123,5 +124,5 @@ uint64_t fence_wake(const struct fence *f)
 
 enum verdict fence_verdict(const struct fence *f)
 {
-    return f->phase == PHASE_OVER ? f->verdict : VERDICT_OPEN;
+    return f->phase == PHASE_OVER ? f->decision : VERDICT_OPEN;
 }

@@ -29,7 +29,7 @@
 
 struct fence_terms {
     unsigned servers;
-    struct ballot *ballots; /* one a server; its number is the one granted */
+    struct ballot *ballots; /* one a server; its fence is the one granted */
     uint64_t end; /* of the call or of the lease, whichever is first */
 };
 
@@ -37,21 +37,22 @@ struct fence {
     struct fence_terms terms;
     /* The fence, to which EFFECT_SEND raises a server's counter; 0: the server
      * draws the next number. */
-    uint64_t number;
-    enum fault fault : 8;     /* the worst fault that was met */
-    enum verdict verdict : 8; /* reached, though effects may be left */
-    unsigned char permanent;  /* servers with a fault that is not transient */
-    enum phase phase : 8;     /* private */
-    unsigned unanswered;      /* servers that had not answered by its end */
+    uint64_t value;
+    enum fault fault : 8;      /* the worst fault that was met */
+    enum verdict decision : 8; /* reached, though effects may be left */
+    unsigned char permanent;   /* servers with a fault that is not transient */
+    enum phase phase : 8;      /* private */
+    unsigned unanswered;       /* servers that had not answered by its end */
 };
 
 void fence_start(struct fence *f, const struct fence_terms *terms);
 /* EFFECT_SEND: raise the counter, if the key holds the token. Or
  * EFFECT_ABANDON. */
 bool fence_next(struct fence *f, struct effect *effect);
-/* OUTCOME_MINE: the key holds the token, and the counter is now at number. */
-void fence_outcome(struct fence *f, unsigned server,
-    const struct outcome *outcome, uint64_t number);
+/* OUTCOME_MINE: the key holds the token, and the counter is now at
+ * outcome->fence. */
+void fence_outcome(
+    struct fence *f, unsigned server, const struct outcome *outcome);
 void fence_tick(struct fence *f, uint64_t now);
 void fence_cancel(struct fence *f);
 uint64_t fence_wake(const struct fence *f);

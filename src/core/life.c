@@ -90,14 +90,14 @@ void life_end_call(struct life *l, enum life_result result, enum fault fault)
  * server: otherwise a token without a holder would stay until its TTL. */
 static bool claim_if_won(struct life *l, enum verdict verdict, uint64_t now)
 {
-    if (!call_kinds[l->call].adopts || verdict != VERDICT_YES ||
-        life_adoption_failed(l, now) || l->adopted)
+    if (!call_traits[l->call].adopts || verdict != VERDICT_YES ||
+        life_adoption_failed(l, now) || l->adopt_asked)
         return false;
-    if (!l->claimed) { /* first: is it possible at every server? */
-        l->claimed = true;
+    if (!l->claim_asked) { /* first: is it possible at every server? */
+        l->claim_asked = true;
         l->to_claim = all_servers(l);
     } else { /* then: cancel the cleanups */
-        l->adopted = true;
+        l->adopt_asked = true;
         l->to_adopt = all_servers(l);
     }
     return true;
@@ -107,7 +107,7 @@ static bool claim_if_won(struct life *l, enum verdict verdict, uint64_t now)
  * line. */
 static bool offer_line(struct life *l)
 {
-    if (!call_kinds[l->call].acquires || l->vote.line || l->cancelled ||
+    if (!call_traits[l->call].acquires || l->vote.line || l->cancelled ||
         !l->vote.acquire.may_line_up)
         return false;
     l->vote.acquire.may_line_up = false;
@@ -116,7 +116,7 @@ static bool offer_line(struct life *l)
 }
 
 /* All effects of the vote have been taken. True: there may be more to do. */
-static bool step_call(struct life *l, const struct effect *over, uint64_t now)
+static bool step_call(struct life *l, const struct effect *status, uint64_t now)
 {
     if (!l->running || l->stragglers)
         return false;
@@ -124,17 +124,18 @@ static bool step_call(struct life *l, const struct effect *over, uint64_t now)
         finish(l, LIFE_UNKNOWN);
         return true;
     }
-    if (over->verdict == VERDICT_OPEN)
+    if (status->verdict == VERDICT_OPEN)
         return offer_line(l);
     bool final = !l->vote.wanted;
-    switch (final ? VOTE_OVER : vote_step(&l->vote, over->verdict, now)) {
+    switch (final ? VOTE_OVER : vote_step(&l->vote, status->verdict, now)) {
     case VOTE_GOES_ON:
         if (l->cancelled) /* while the call waited for stragglers */
             vote_cancel(&l->vote);
         return true;
     case VOTE_UNDO:
-        /* In this order: life_end_removing_key() copies l->reached before
-         * life_withdrawn() of an abandoned RAISE can take a server out of it.
+        /* In this order: life_end_removing_key() copies l->may_have_token
+         * before life_withdrawn() of an abandoned RAISE can take a server out
+         * of it.
          */
         l->to_abandon |= all_servers(l);
         life_end_removing_key(l, now);
@@ -143,8 +144,8 @@ static bool step_call(struct life *l, const struct effect *over, uint64_t now)
     case VOTE_OVER:
         break;
     }
-    if (!claim_if_won(l, over->verdict, now))
-        finish(l, life_settle(l, over, now));
+    if (!claim_if_won(l, status->verdict, now))
+        finish(l, life_settle(l, status, now));
     return true;
 }
 
@@ -176,14 +177,15 @@ static bool step_renewal(struct life *l, uint64_t now)
 /* Do the requests of the call ask for the lock? */
 static bool asks_for_lock(const struct life *l)
 {
-    return call_kinds[l->call].acquires && !l->vote.past_grant;
+    return call_traits[l->call].acquires && !l->vote.raising_fence;
 }
 
 /* May this server be skipped? Yes, if it cannot have the token. */
 static bool skips(const struct life *l, unsigned server)
 {
-    return (call_kinds[l->call].known_token || l->vote.past_grant) &&
-           !(l->reached & bit(server));
+    return (call_traits[l->call].skips_without_token ||
+               l->vote.raising_fence) &&
+           !(l->may_have_token & bit(server));
 }
 
 /* Does the decided call still wait for this server, which has not answered?
@@ -191,14 +193,14 @@ static bool skips(const struct life *l, unsigned server)
 static bool waits_for_straggler(const struct life *l, unsigned server)
 {
     const struct acquire *a = &l->vote.acquire;
-    switch (call_kinds[l->call].stragglers) {
+    switch (call_traits[l->call].stragglers) {
     case STRAGGLERS_NONE:
         break;
     case STRAGGLERS_ALL:
-        return l->vote.round.verdict == VERDICT_YES ||
-               l->vote.round.verdict == VERDICT_NO;
+        return l->vote.round.decision == VERDICT_YES ||
+               l->vote.round.decision == VERDICT_NO;
     case STRAGGLERS_CONNECTING:
-        return !l->vote.past_grant && a->verdict == VERDICT_YES &&
+        return !l->vote.raising_fence && a->decision == VERDICT_YES &&
                l->terms.servers > 1 &&
                l->terms.peers[server].link == PEER_CONNECTING &&
                l->terms.peers[server].since >= a->round_started;
@@ -210,7 +212,7 @@ static uint64_t stragglers_end(const struct life *l, uint64_t now)
 {
     const struct acquire *a = &l->vote.acquire;
     uint64_t until = deadline_after(now, STRAGGLERS_MAX);
-    if (!call_kinds[l->call].acquires)
+    if (!call_traits[l->call].acquires)
         return earlier(until, l->vote.round.terms.end);
     /* At most as long again as the round took. */
     until = earlier(until, deadline_after(now, elapsed(a->round_started, now)));
@@ -224,7 +226,7 @@ static void note_send(struct life *l, unsigned server)
 {
     if (!asks_for_lock(l))
         return;
-    l->reached |= bit(server);
+    l->may_have_token |= bit(server);
     l->requested |= bit(server);
     l->answered &= ~bit(server);
 }
@@ -235,7 +237,7 @@ static void set_call_verb(const struct life *l, struct verb *verb)
     const struct acquire *a = &l->vote.acquire;
     const struct line *line = l->vote.line;
     *verb = (struct verb){
-        .kind = l->min_hold ? VERB_CAP_TTL : call_kinds[l->call].verb,
+        .kind = l->min_hold ? VERB_CAP_TTL : call_traits[l->call].verb,
         .ttl_ms = l->request_ttl_ms,
         .not_after = l->not_after,
     };
@@ -258,7 +260,7 @@ static void set_call_verb(const struct life *l, struct verb *verb)
         verb->connect_by = a->connect_by;
     } else if (verb_traits[verb->kind].hands_over) {
         verb->gap_ms = l->gap_ms;
-        verb->has_followers = l->handed_over;
+        verb->has_waiters_behind = l->handed_over;
     }
 }
 
@@ -272,7 +274,7 @@ static bool call_action(struct life *l, const struct effect *effect,
     case EFFECT_TOKEN:
         action->kind = ACTION_TOKEN;
         l->lease.promised = 0;
-        l->reached = 0; /* what the last call left is being cleaned up */
+        l->may_have_token = 0; /* what the last call left is being cleaned up */
         break;
     case EFFECT_SEND:
         action->kind = ACTION_SEND;
@@ -285,7 +287,7 @@ static bool call_action(struct life *l, const struct effect *effect,
         break;
     case EFFECT_UNDO:
         action->kind =
-            call_kinds[l->call].cleans_up ? ACTION_UNDO : ACTION_ABANDON;
+            call_traits[l->call].cleans_up ? ACTION_UNDO : ACTION_ABANDON;
         set_call_verb(l, &action->verb);
         break;
     case EFFECT_ABANDON:
@@ -313,8 +315,8 @@ static void renewal_action(struct life *l, const struct effect *effect,
     action->kind = ACTION_SEND;
     action->verb = (struct verb){.kind = extends ? VERB_EXTEND : VERB_INSPECT,
         .ttl_ms = l->renewal->round.terms.ttl_ms,
-        .not_after = LIMIT_NONE};
-    if (extends && !(l->reached & bit(effect->server))) {
+        .not_after = TIME_LIMIT_NONE};
+    if (extends && !(l->may_have_token & bit(effect->server))) {
         action->kind = ACTION_SKIP;
         renewal_outcome(l->renewal, effect->server, &not_mine, now);
     }
@@ -351,11 +353,11 @@ static bool decided_action(struct life *l, struct action *action)
     return true;
 }
 
-static uint64_t call_wake(const struct life *l, const struct effect *over)
+static uint64_t call_wake(const struct life *l, const struct effect *status)
 {
     if (!l->running)
         return NEVER;
-    return l->stragglers ? l->stragglers_until : over->wake;
+    return l->stragglers ? l->stragglers_until : status->wake;
 }
 
 bool life_next(struct life *l, struct action *action, uint64_t now)
@@ -399,7 +401,7 @@ void life_outcome(struct life *l, enum life_track track, unsigned server,
                        (outcome->kind == OUTCOME_FAULT && !outcome->unsure &&
                            !vote_token_is_held(&l->vote));
         if (refused && !l->vote.line) /* else the token is in line */
-            l->reached &= ~bit(server);
+            l->may_have_token &= ~bit(server);
     }
     l->found = outcome->found;
     vote_outcome(&l->vote, server, outcome, now);
@@ -416,10 +418,10 @@ void life_withdrawn(struct life *l, const struct action *action)
 {
     if (action->track == TRACK_RENEWAL || l->abandoned)
         return;
-    if (action->kind == ACTION_UNDO || call_kinds[l->call].unsent_is_certain)
+    if (action->kind == ACTION_UNDO || call_traits[l->call].unsent_is_certain)
         vote_withdrawn(&l->vote, action->server);
     else if (asks_for_lock(l) && !l->vote.line)
-        l->reached &= ~bit(action->server);
+        l->may_have_token &= ~bit(action->server);
 }
 
 void life_no_token(struct life *l)

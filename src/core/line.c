@@ -20,15 +20,15 @@
 #define WINDOW_BEATS 3
 /* In a long line that would be more than a server can answer. So for each
  * member ahead the beat is that part longer, up to BEAT_FAR_MS; patience in
- * scripts/wait.lua allows for it. */
+ * scripts/line_wait.lua allows for it. */
 #define BEAT_PLACES 64
 #define BEAT_FAR_MS 5000
 /* The first in line, and each waiter that no message can reach, asks whether
  * the lock is free every 50 to 100 ms, at random: a holder may have died, or
  * not know about the line. */
-#define LOOK (100 * NS_PER_MS)
-/* How often a key that never expires is looked into (see wire/exchange.c). */
-#define LOOK_INTO NS_PER_S
+#define POLL_INTERVAL (100 * NS_PER_MS)
+/* How often a key that never expires is inspected (see wire/exchange.c). */
+#define VALUE_CHECK_INTERVAL NS_PER_S
 /* Delays after a fault. */
 #define RETRY_FIRST (10 * NS_PER_MS)
 #define RETRY_MAX (500 * NS_PER_MS)
@@ -78,7 +78,7 @@ static void join_at(struct line *l, uint64_t at)
     l->ahead = UINT32_MAX;
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
-    l->due_at = at;
+    l->cleanups_next_at = at;
     if (at <= l->now && l->now < l->terms.wait_until)
         ask_now(l);
 }
@@ -103,7 +103,7 @@ static void conclude(struct line *l, enum line_verdict verdict)
         l->in_flight = false;
     }
     l->send_due = l->token_due = false;
-    l->verdict = verdict;
+    l->decision = verdict;
 }
 
 /* The wait is over without a grant. The server may grant the lock to a token in
@@ -113,10 +113,10 @@ static enum line_verdict lost_verdict(const struct line *l)
     bool failed = l->fault != FAULT_NONE;
     struct witness w = {
         .unanswered = l->in_flight || l->late_grant_possible,
-        .waits = l->in_line || l->left_line_early,
+        .line_may_have_granted = l->in_line || l->vanished_from_line,
         .busy_until = failed ? 0 : l->busy_until,
     };
-    if (l->expired && !failed)
+    if (l->granted_too_late && !failed)
         return LINE_EXPIRED;
     switch (witness_verdict(&w, l->now)) {
     case VERDICT_NO:
@@ -133,13 +133,13 @@ static uint64_t retry_delay(struct line *l)
     return deadline_after(l->now, backoff_next(&l->backoff));
 }
 
-/* The last moment at which a look can still end in time, even if it takes twice
+/* The last moment at which a poll can still end in time, even if it takes twice
  * as long as the request that was answered last. */
-static uint64_t last_look(const struct line *l)
+static uint64_t last_poll(const struct line *l)
 {
     uint64_t took = elapsed(l->sent_at, l->now);
     uint64_t slack = later(deadline_after(took, took), LAST_REQUEST_SLACK);
-    slack = earlier(slack, l->terms.patience_ns);
+    slack = earlier(slack, l->terms.answer_timeout_ns);
     return earlier(l->terms.wait_until, deadline_before(l->terms.end, slack));
 }
 
@@ -148,30 +148,30 @@ static uint64_t last_look(const struct line *l)
 static void plan_stay(struct line *l)
 {
     uint64_t beat = ms_to_ns(beat_ms(&l->terms));
-    uint64_t last = last_look(l);
-    bool looks = l->ahead == 0 || !l->by_message;
+    uint64_t last = last_poll(l);
+    bool polls = l->ahead == 0 || !l->by_message;
     /* Who is not told learns of a grant by asking, while its lease runs. */
-    uint64_t pause = looks ? stretched(LOOK, l->ahead, beat)
+    uint64_t pause = polls ? stretched(POLL_INTERVAL, l->ahead, beat)
                            : stretched(beat, l->ahead, ms_to_ns(BEAT_FAR_MS));
-    uint64_t jitter = pause / (looks ? 2 : 10);
+    uint64_t jitter = pause / (polls ? 2 : 10);
     l->joins = false;
-    l->due_at =
+    l->cleanups_next_at =
         deadline_after(l->now, pause - backoff_random(&l->backoff, jitter + 1));
     /* A key may still exist in the millisecond in which it expires. */
-    if (looks && l->left_ms >= 0)
-        l->due_at = earlier(
-            l->due_at, deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
+    if (polls && l->left_ms >= 0)
+        l->cleanups_next_at = earlier(l->cleanups_next_at,
+            deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
     if (l->now < last)
-        l->due_at = earlier(l->due_at, last);
+        l->cleanups_next_at = earlier(l->cleanups_next_at, last);
 }
 
-/* No other look can end in time, and the last answer will not be valid at the
+/* No other poll can end in time, and the last answer will not be valid at the
  * end of the wait: so the wait ends now. */
-static bool was_last_look(const struct line *l)
+static bool was_last_poll(const struct line *l)
 {
     uint64_t wait_until = l->terms.wait_until;
     return l->now >= wait_until ||
-           (l->now >= last_look(l) &&
+           (l->now >= last_poll(l) &&
                l->busy_until < deadline_after(wait_until, LAST_REQUEST_SLACK));
 }
 
@@ -187,10 +187,10 @@ static bool set_deadline(struct line *l, uint64_t sent_at)
 /* The token has the lock, for a lease after sent_at at least. */
 static void take_grant(struct line *l, uint64_t sent_at)
 {
-    l->expired = !set_deadline(l, sent_at);
+    l->granted_too_late = !set_deadline(l, sent_at);
     l->sent_at = sent_at;
     l->fault = FAULT_NONE;
-    if (!l->expired) {
+    if (!l->granted_too_late) {
         conclude(l, LINE_YES);
         return;
     }
@@ -226,7 +226,8 @@ static void take_wait(struct line *l, const struct outcome *o)
 {
     if (l->joins)
         l->joined_on = o->connection;
-    l->moved = !l->joins && (l->moved || o->connection != l->joined_on);
+    l->reconnected =
+        !l->joins && (l->reconnected || o->connection != l->joined_on);
     l->sent_at = o->sent_at;
     l->left_ms = o->left_ms;
     l->busy_until = busy_until(o->sent_at, o->left_ms, l->terms.timeout_ns);
@@ -234,7 +235,7 @@ static void take_wait(struct line *l, const struct outcome *o)
     l->hint_pending = false;
     l->fault = FAULT_NONE;
     l->has_waited = true;
-    l->expired = false;
+    l->granted_too_late = false;
     l->late_grant_possible =
         l->late_grant_possible && o->earlier_token_may_remain;
     backoff_reset(&l->backoff);
@@ -243,15 +244,15 @@ static void take_wait(struct line *l, const struct outcome *o)
         take_message(l);
         return;
     }
-    /* Somebody has to look into a key that never expires: it may be what is
+    /* Somebody has to inspect a key that never expires: it may be what is
      * left of a timestamp lock. */
     if (l->ahead == 0 && l->left_ms == LEFT_FOREVER &&
-        l->now >= deadline_after(l->looked_at, LOOK_INTO)) {
-        l->looked_at = l->now;
+        l->now >= deadline_after(l->value_checked_at, VALUE_CHECK_INTERVAL)) {
+        l->value_checked_at = l->now;
         conclude(l, LINE_UNUSABLE);
         return;
     }
-    if (was_last_look(l)) {
+    if (was_last_poll(l)) {
         l->joins = false; /* it has: the token is in line */
         conclude(l, lost_verdict(l));
         return;
@@ -275,7 +276,7 @@ static void take_fault(struct line *l, enum fault fault, bool unsure)
         give_up_token(l);
         join_at(l, retry_delay(l));
     } else {
-        l->due_at = retry_delay(l);
+        l->cleanups_next_at = retry_delay(l);
     }
 }
 
@@ -287,7 +288,7 @@ static void lost_place(struct line *l)
         return;
     }
     l->fault = FAULT_NONE;
-    l->left_line_early = true;
+    l->vanished_from_line = true;
     l->in_line = false;
     give_up_token(l);
     join_at(l, l->now);
@@ -320,12 +321,12 @@ void line_outcome(struct line *l, const struct outcome *o, uint64_t now)
     }
 }
 
-void line_told_granted(struct line *l, unsigned connection, uint64_t now)
+void line_on_granted(struct line *l, unsigned connection, uint64_t now)
 {
-    bool same = !l->moved && connection == l->joined_on &&
+    bool same = !l->reconnected && connection == l->joined_on &&
                 l->terms.messages->number == l->subscription;
     l->now = later(l->now, now);
-    if (l->verdict != LINE_OPEN || !l->in_line)
+    if (l->decision != LINE_OPEN || !l->in_line)
         return;
     if (l->joins)
         l->message_came = true;
@@ -335,10 +336,10 @@ void line_told_granted(struct line *l, unsigned connection, uint64_t now)
         take_message(l);
 }
 
-void line_told_first(struct line *l, uint64_t now)
+void line_on_first(struct line *l, uint64_t now)
 {
     l->now = later(l->now, now);
-    if (l->verdict != LINE_OPEN || !l->in_line)
+    if (l->decision != LINE_OPEN || !l->in_line)
         return;
     l->hint_pending = l->in_flight;
     if (l->in_flight || l->joins)
@@ -348,22 +349,22 @@ void line_told_first(struct line *l, uint64_t now)
     plan_stay(l);
 }
 
-void line_told_unknown(struct line *l, uint64_t now)
+void line_on_unknown(struct line *l, uint64_t now)
 {
     l->now = later(l->now, now);
-    if (l->verdict == LINE_OPEN && l->in_line)
+    if (l->decision == LINE_OPEN && l->in_line)
         stay_now(l);
 }
 
 void line_messages_changed(struct line *l, uint64_t now)
 {
     l->now = later(l->now, now);
-    if (l->verdict != LINE_OPEN || !l->in_line)
+    if (l->decision != LINE_OPEN || !l->in_line)
         return;
     if (l->terms.messages->state == MESSAGES_UP) {
         stay_now(l); /* while it could not be told it was passed over */
     } else if (l->terms.messages->state == MESSAGES_NONE && l->by_message) {
-        l->left_line_early = l->left_line_early || !l->joins;
+        l->vanished_from_line = l->vanished_from_line || !l->joins;
         give_up_token(l); /* it would be passed over for ever */
         join_at(l, l->now);
     }
@@ -375,10 +376,10 @@ void line_messages_changed(struct line *l, uint64_t now)
 void line_start(struct line *l, const struct line_terms *terms,
     bool token_is_fresh, uint64_t seed, uint64_t now)
 {
-    uint64_t looked_at = l->looked_at;
+    uint64_t value_checked_at = l->value_checked_at;
     *l = (struct line){.terms = *terms,
         .left_ms = LEFT_UNKNOWN,
-        .looked_at = looked_at,
+        .value_checked_at = value_checked_at,
         .late_grant_possible = terms->doubt,
         .busy_until = terms->busy_until,
         .sent_at = now,
@@ -404,8 +405,8 @@ static void count_as_sent(struct line *l)
         l->by_message = m->state != MESSAGES_NONE;
         l->subscription = m->number + (m->state != MESSAGES_UP);
     }
-    l->due_at =
-        earlier(deadline_after(l->now, l->terms.patience_ns), l->terms.end);
+    l->cleanups_next_at = earlier(
+        deadline_after(l->now, l->terms.answer_timeout_ns), l->terms.end);
 }
 
 bool line_next(struct line *l, struct effect *effect)
@@ -432,8 +433,8 @@ bool line_next(struct line *l, struct effect *effect)
 void line_withdrawn(struct line *l)
 {
     l->late_grant_possible = l->late_grant_was_possible;
-    if (l->verdict == LINE_MAY_GRANT && l->joins)
-        l->verdict = lost_verdict(l);
+    if (l->decision == LINE_MAY_GRANT && l->joins)
+        l->decision = lost_verdict(l);
 }
 
 /* The request under way was not answered in time. */
@@ -446,17 +447,18 @@ static void give_up_request(struct line *l)
     } else {
         l->in_flight = l->hint_pending = false;
         l->abandon_due = true;
-        l->due_at = retry_delay(l);
+        l->cleanups_next_at = retry_delay(l);
     }
 }
 
 void line_tick(struct line *l, uint64_t now)
 {
     l->now = later(l->now, now);
-    if (l->verdict != LINE_OPEN || l->now < line_wake(l))
+    if (l->decision != LINE_OPEN || l->now < line_wake(l))
         return;
     /* A STAY that was planned before the end of the wait is still sent. */
-    bool stays = !l->in_flight && !l->joins && l->due_at <= l->terms.wait_until;
+    bool stays = !l->in_flight && !l->joins &&
+                 l->cleanups_next_at <= l->terms.wait_until;
     if (l->in_flight && l->now < l->terms.end) {
         give_up_request(l);
     } else if (l->now >= l->terms.wait_until &&
@@ -469,19 +471,20 @@ void line_tick(struct line *l, uint64_t now)
 
 void line_cancel(struct line *l)
 {
-    if (l->verdict == LINE_OPEN)
+    if (l->decision == LINE_OPEN)
         conclude(l, LINE_CANCELLED);
 }
 
 uint64_t line_wake(const struct line *l)
 {
-    if (l->verdict != LINE_OPEN)
+    if (l->decision != LINE_OPEN)
         return NEVER;
-    return l->in_flight ? l->due_at : earlier(l->due_at, l->terms.wait_until);
+    return l->in_flight ? l->cleanups_next_at
+                        : earlier(l->cleanups_next_at, l->terms.wait_until);
 }
 
 enum line_verdict line_verdict(const struct line *l)
 {
     bool pending = l->abandon_due || l->undo_due || l->token_due || l->send_due;
-    return pending ? LINE_OPEN : l->verdict;
+    return pending ? LINE_OPEN : l->decision;
 }

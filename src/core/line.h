@@ -44,10 +44,10 @@ struct line_terms {
     uint32_t ttl_ms;     /* of the lease that is wanted */
     uint32_t max_ttl_ms; /* limits the lease that is asked for */
     uint32_t drift_ppm;
-    uint64_t timeout_ns;  /* of one call */
-    uint64_t patience_ns; /* how long to wait for an answer */
-    uint64_t wait_until;  /* when the wait ends; NEVER: it does not */
-    uint64_t end;         /* when the call ends, >= wait_until; or NEVER */
+    uint64_t timeout_ns;        /* of one call */
+    uint64_t answer_timeout_ns; /* how long to wait for an answer */
+    uint64_t wait_until;        /* when the wait ends; NEVER: it does not */
+    uint64_t end; /* when the call ends, >= wait_until; or NEVER */
     /* When the lock itself was asked for: see struct witness. */
     bool doubt;
     uint64_t busy_until;
@@ -70,7 +70,7 @@ enum line_verdict {
 
 /* Four flags say where a token may be:
  * - in_line: the present one may be in line, or hold the lock;
- * - left_line_early: one that was in line is not there any more; it may have
+ * - vanished_from_line: one that was in line is not there any more; it may have
  *   been granted the lock meanwhile;
  * - late_grant_possible: the server may grant, or has granted, one that was
  *   given up, whose undo may not have been carried out yet;
@@ -90,32 +90,36 @@ struct line {
 
     /* private */
     struct backoff backoff;
-    enum line_verdict verdict; /* decided, though effects may be left to take */
-    uint64_t now;              /* the latest time handed in */
-    /* The next request is due; or if one is under way, patience ends. */
-    uint64_t due_at;
-    uint64_t looked_at;    /* last time that a key without TTL ended the wait */
+    /* Decided, though effects may be left to take. */
+    enum line_verdict decision;
+    uint64_t now; /* the latest time handed in */
+    /* The next request is due; or if one is under way, the time for its
+     * answer ends. */
+    uint64_t cleanups_next_at;
+    /* When a key without a TTL has ended the wait last. */
+    uint64_t value_checked_at;
     unsigned joined_on;    /* connection over which the JOIN was answered */
     unsigned subscription; /* the number of the one that it joined with */
     bool joins;            /* the next request, or the one under way, is JOIN */
     bool late_grant_was_possible; /* the same without the token that was given
                                      up last */
     bool in_flight;               /* a request is under way */
-    bool in_line;         /* the token may be in line, or hold the lock */
-    bool left_line_early; /* a token that was in line is not there any more, and
-                           * may have been granted meanwhile */
-    bool moved;           /* an answer came over another connection */
-    bool hint_pending;    /* a hint has come while a request is under way */
-    bool message_came;    /* while JOIN is unanswered */
-    unsigned ahead;       /* members of the line before it that a message can
-                           * reach: see struct outcome */
-    bool expired;         /* the last grant came too late */
-    bool stay_at_once;    /* STAY at once when this request is answered */
+    bool in_line;            /* the token may be in line, or hold the lock */
+    bool vanished_from_line; /* a token that was in line is not there any more,
+                              * and may have been granted meanwhile */
+    bool reconnected;        /* an answer came over another connection */
+    bool hint_pending;       /* a hint has come while a request is under way */
+    bool message_came;       /* while JOIN is unanswered */
+    unsigned ahead;          /* members of the line before it that a message can
+                              * reach: see struct outcome */
+    bool granted_too_late;   /* the last grant was: too little of its lease is
+                                left */
+    bool stay_at_once;       /* STAY at once when this request is answered */
     bool token_due, send_due, undo_due, abandon_due; /* effects to be taken */
 };
 
 /* token_is_fresh: the key is known not to hold the present token, which has
- * never been in line. False: a fresh one is needed. Keeps looked_at. */
+ * never been in line. False: a fresh one is needed. Keeps value_checked_at. */
 void line_start(struct line *l, const struct line_terms *terms,
     bool token_is_fresh, uint64_t seed, uint64_t now);
 
@@ -132,13 +136,13 @@ enum line_verdict line_verdict(const struct line *l);
 
 /* A message has come: the lock was handed over to the present token.
  * connection: the number of the one to the server that is up; 0: none is. */
-void line_told_granted(struct line *l, unsigned connection, uint64_t now);
+void line_on_granted(struct line *l, unsigned connection, uint64_t now);
 /* A message has come: the lock was released, but not handed over, and the
  * present token is the first in line. It asks (STAY) in 50 to 100 ms, so that
  * programs outside the line have a chance before. */
-void line_told_first(struct line *l, uint64_t now);
+void line_on_first(struct line *l, uint64_t now);
 /* A message has come that is not understood. The token asks (STAY) at once. */
-void line_told_unknown(struct line *l, uint64_t now);
+void line_on_unknown(struct line *l, uint64_t now);
 /* The state of the messages has changed. */
 void line_messages_changed(struct line *l, uint64_t now);
 

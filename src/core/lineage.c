@@ -50,16 +50,16 @@ bool server_has_second_history(const struct server_info *info)
  * written a part of its new primary's history? A write of its own that is not
  * would have cost it a full synchronization, after which it has no second
  * history. */
-static bool hands_over(const struct lineage *l, const struct server_info *info)
+static bool cedes(const struct lineage *l, const struct server_info *info)
 {
-    bool itself = same(l->primary, info->run_id) || !guarded(GUARD_HANDED_OVER);
+    bool itself = same(l->primary, info->run_id) || !guarded(GUARD_COORDINATED);
     return itself && same(l->replid, info->replid2) && known(info->replid);
 }
 
-static bool was_handed_over(
+static bool was_coordinated(
     const struct lineage *l, const struct server_info *info)
 {
-    return same(l->handed_to, info->replid) && same(l->replid, info->replid2);
+    return same(l->ceded_to, info->replid) && same(l->replid, info->replid2);
 }
 
 static enum lineage_news compare(
@@ -67,7 +67,7 @@ static enum lineage_news compare(
 {
     if (server_is_replica(info))
         return LINEAGE_REPLICA;
-    if (was_handed_over(l, info))
+    if (was_coordinated(l, info))
         return LINEAGE_COORDINATED;
     if (l->replica)
         return LINEAGE_PROMOTED;
@@ -102,18 +102,18 @@ int64_t lineage_clock_lead(
 
 void lineage_hear_former(struct lineage *l, const struct server_info *info)
 {
-    if (!server_is_replica(info) || !hands_over(l, info))
+    if (!server_is_replica(info) || !cedes(l, info))
         return;
-    keep(l->handed_to, info->replid);
+    keep(l->ceded_to, info->replid);
     l->clock_low_ns = info->clock_low_ns;
 }
 
 void lineage_forget_former(struct lineage *l)
 {
-    l->handed_to[0] = '\0';
+    l->ceded_to[0] = '\0';
 }
 
-enum lineage_news lineage_look(
+enum lineage_news lineage_update(
     struct lineage *l, const struct server_info *info)
 {
     enum lineage_news news = compare(l, info);
@@ -125,7 +125,7 @@ enum lineage_news lineage_look(
             keep(l->primary, info->run_id);
         if (known(info->replid))
             keep(l->replid, info->replid);
-        l->handed_to[0] = '\0';
+        l->ceded_to[0] = '\0';
     } else {
         lineage_hear_former(l, info);
     }

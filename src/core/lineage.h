@@ -38,12 +38,12 @@ struct server_info {
     int64_t uptime_s;   /* -1: unknown */
     bool refused;       /* INFO is not allowed */
     bool no_aof;
-    bool set_back;       /* the uptime was negative, and counts as 0 */
-    bool cluster;        /* a node of a Redis Cluster */
-    int slots;           /* that it serves; -1: unknown */
-    const char *replid;  /* master_replid; NULL or "": unknown */
-    const char *replid2; /* master_replid2; NULL or "": none */
-    int replicas;        /* that are connected */
+    bool uptime_was_negative; /* the uptime was negative, and counts as 0 */
+    bool cluster;             /* a node of a Redis Cluster */
+    int slots;                /* that it serves; -1: unknown */
+    const char *replid;       /* master_replid; NULL or "": unknown */
+    const char *replid2;      /* master_replid2; NULL or "": none */
+    int replicas;             /* that are connected */
     /* It has been a primary for so long at least, by the age of its replicas'
      * connections or by the marker key (wire/marker.h); 0 or less: it is not
      * known. */
@@ -76,7 +76,7 @@ struct lineage {
     char replid[LINEAGE_ID];  /* its history; "": it told none */
     /* The former primary is a replica now, and has gone on to this history with
      * all of its own data; "": it has not said so. */
-    char handed_to[LINEAGE_ID];
+    char ceded_to[LINEAGE_ID];
     int64_t clock_low_ns; /* of the former primary's info, when it said so */
 };
 
@@ -120,12 +120,12 @@ bool lineage_goes_on(
 
 /* Compares what a server says with what is known, which *l is from then on. *l
  * is zero at first. */
-enum lineage_news lineage_look(
+enum lineage_news lineage_update(
     struct lineage *l, const struct server_info *info);
 
 /* The former primary is asked once more, on a connection of its own. */
 void lineage_hear_former(struct lineage *l, const struct server_info *info);
-/* Another server may have been the primary since it said that it handed over.
+/* Another server may have been the primary since it said that nothing was lost.
  */
 void lineage_forget_former(struct lineage *l);
 

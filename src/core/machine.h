@@ -64,7 +64,7 @@ struct effect {
     enum verdict verdict;
     enum fault fault; /* the worst; of some verdicts, see the machine */
     uint64_t wake;    /* VERDICT_OPEN: when .._tick has to be called */
-    uint64_t number;  /* vote.h: VERDICT_YES of an acquire: its fencing token;
+    uint64_t fence;   /* vote.h: VERDICT_YES of an acquire: its fencing token;
                        * 0: none */
 };
 
@@ -100,14 +100,14 @@ struct ballot {
     enum fault why : 8; /* of the last try */
     uint8_t tries;
     bool was_unsure;   /* an earlier try may have been applied */
-    bool ended;        /* it said whether it has the token */
+    bool has_answered; /* whether it has the token */
     bool is_void;      /* acquire.h: it has granted it, which does not count */
     uint64_t until;    /* EXTEND, ADOPT: deadline by a MINE */
     uint64_t again_at; /* PART_IDLE */
     /* acquire.h: of the servers that said yes. round.h: when the first
      * request was sent, 0: not yet */
     uint64_t sent_at;
-    uint64_t number; /* fence.h: as granted by it; 0: no grant counted */
+    uint64_t fence; /* fence.h: as granted by it; 0: no grant counted */
 };
 
 /* How many servers are in which part. */

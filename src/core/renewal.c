@@ -5,7 +5,7 @@
 #include "base/deadline.h"
 
 /* A loss may be reported this much later, to find out who holds the name. */
-#define CHECK_MAX (250 * NS_PER_MS)
+#define INSPECT_MAX (250 * NS_PER_MS)
 
 static void start_round(struct renewal *r, enum round_kind kind,
     uint32_t ttl_ms, uint64_t end, uint64_t now)
@@ -38,7 +38,7 @@ void renewal_start(struct renewal *r, const struct renewal_terms *terms,
     r->seed = seed;
     r->ticked = false;
     r->state = RENEWAL_WAITING;
-    schedule_begin(&r->schedule, &schedule, now);
+    schedule_start(&r->schedule, &schedule, now);
 }
 
 void renewal_extended(
@@ -79,24 +79,24 @@ void renewal_stop(struct renewal *r)
         close_round(r, RENEWAL_OFF);
 }
 
-static void refute(struct renewal *r, struct lease *lease, uint64_t now)
+static void on_token_gone(struct renewal *r, struct lease *lease, uint64_t now)
 {
-    uint64_t longest = earlier(CHECK_MAX, r->terms.timeout_ns);
+    uint64_t longest = earlier(INSPECT_MAX, r->terms.timeout_ns);
     lease_lose(lease, now);
-    r->check_until =
+    r->inspect_until =
         earlier(deadline_after(now, longest), schedule_lost_at(&r->schedule));
-    r->refuted_by = VERDICT_OPEN;
-    close_round(r, RENEWAL_CHECKING);
-    if (r->state == RENEWAL_CHECKING) { /* there was no round to close */
+    r->inspect_verdict = VERDICT_OPEN;
+    close_round(r, RENEWAL_INSPECTING);
+    if (r->state == RENEWAL_INSPECTING) { /* there was no round to close */
         r->state = RENEWAL_CLOSING;
-        r->next = RENEWAL_CHECKING;
+        r->next = RENEWAL_INSPECTING;
     }
 }
 
-void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now)
+void renewal_token_gone(struct renewal *r, struct lease *lease, uint64_t now)
 {
     if (renewal_on(r))
-        refute(r, lease, now);
+        on_token_gone(r, lease, now);
 }
 
 bool renewal_next(struct renewal *r, struct effect *effect)
@@ -144,9 +144,9 @@ static enum renewal_event lose(
 
 static void ask(struct renewal *r, uint64_t now)
 {
-    uint64_t end = schedule_patience(&r->schedule, r->terms.timeout_ns, now);
+    uint64_t end = schedule_answer_by(&r->schedule, r->terms.timeout_ns, now);
     uint32_t ttl_ms = schedule_ttl_ms(&r->schedule, now);
-    schedule_begun(&r->schedule, now);
+    schedule_renewal_begun(&r->schedule, now);
     r->state = RENEWAL_EXTENDING;
     start_round(r, ROUND_EXTEND, ttl_ms, end, now);
 }
@@ -157,7 +157,7 @@ static enum renewal_event answered(
     enum verdict verdict = round_verdict(&r->round);
     r->state = RENEWAL_WAITING;
     if (verdict == VERDICT_NO && lease_held(lease, now)) {
-        refute(r, lease, now);
+        on_token_gone(r, lease, now);
         return RENEWAL_NOTHING;
     }
     if (!lease_extendable(lease, now)) {
@@ -174,9 +174,9 @@ static enum renewal_event answered(
     return RENEWAL_RENEWED;
 }
 
-static enum renewal_event checked(struct renewal *r)
+static enum renewal_event on_inspected(struct renewal *r)
 {
-    r->refuted_by = round_verdict(&r->round);
+    r->inspect_verdict = round_verdict(&r->round);
     r->loss = LOSS_TOKEN_GONE;
     r->state = RENEWAL_OFF;
     return RENEWAL_LOST;
@@ -186,10 +186,10 @@ static enum renewal_event checked(struct renewal *r)
 static enum renewal_event go_on(struct renewal *r, uint64_t now)
 {
     r->state = r->next;
-    if (r->next != RENEWAL_CHECKING)
+    if (r->next != RENEWAL_INSPECTING)
         return RENEWAL_NOTHING;
-    if (now < r->check_until) {
-        start_round(r, ROUND_INSPECT, r->terms.ttl_ms, r->check_until, now);
+    if (now < r->inspect_until) {
+        start_round(r, ROUND_INSPECT, r->terms.ttl_ms, r->inspect_until, now);
         return RENEWAL_NOTHING;
     }
     r->loss = LOSS_TOKEN_GONE; /* there is no time left to ask */
@@ -203,8 +203,8 @@ enum renewal_event renewal_step(
     bool over = round_verdict(&r->round) != VERDICT_OPEN;
     if (r->state == RENEWAL_CLOSING)
         return go_on(r, now);
-    if (r->state == RENEWAL_CHECKING)
-        return over ? checked(r) : RENEWAL_NOTHING;
+    if (r->state == RENEWAL_INSPECTING)
+        return over ? on_inspected(r) : RENEWAL_NOTHING;
     if (r->state == RENEWAL_EXTENDING && over)
         return answered(r, lease, now);
     if (!renewal_on(r) || !r->ticked)
@@ -233,7 +233,7 @@ uint64_t renewal_wake(const struct renewal *r)
         return schedule_wake(&r->schedule);
     case RENEWAL_EXTENDING:
         return earlier(schedule_wake(&r->schedule), round_wake(&r->round));
-    case RENEWAL_CHECKING:
+    case RENEWAL_INSPECTING:
         return round_wake(&r->round);
     case RENEWAL_CLOSING:
         break;

@@ -20,7 +20,7 @@ enum loss {
     LOSS_NO_ANSWER, /* extends failed or were not answered in time */
     LOSS_MAX_HOLD,  /* the maximum hold is over */
     LOSS_STOPPED,   /* this process did not run in time */
-    LOSS_TOKEN_GONE /* the token is gone, says a quorum: see refuted_by */
+    LOSS_TOKEN_GONE /* the token is gone, says a quorum: see inspect_verdict */
 };
 
 struct renewal_terms {
@@ -37,22 +37,23 @@ struct renewal {
     struct round round; /* the current or the last round of extends or checks */
     enum renewal_state {
         RENEWAL_OFF,
-        RENEWAL_WAITING,   /* until the schedule says that one is due */
-        RENEWAL_EXTENDING, /* an extend is under way */
-        RENEWAL_CHECKING,  /* the lease is lost: who holds the name now? */
-        RENEWAL_CLOSING    /* its last effects are being taken; then .next */
+        RENEWAL_WAITING,    /* until the schedule says that one is due */
+        RENEWAL_EXTENDING,  /* an extend is under way */
+        RENEWAL_INSPECTING, /* the lease is lost: who holds the name now? */
+        RENEWAL_CLOSING     /* its last effects are being taken; then .next */
     } state;
     enum renewal_state next;
-    uint64_t check_until;
+    uint64_t inspect_until;
     uint64_t seed;
     unsigned rounds; /* begun so far */
     bool ticked; /* look at the schedule, but take answers that came at the same
                   * time first */
     /* The last loss. */
     enum loss loss;
-    uint64_t unheard_ns;     /* NO_ANSWER: how long renewals have failed */
-    enum verdict refuted_by; /* TOKEN_GONE: YES: another value, NO: free, else
-                              * unknown */
+    uint64_t unheard_ns;          /* NO_ANSWER: how long renewals have failed */
+    enum verdict inspect_verdict; /* TOKEN_GONE: of the INSPECT round
+                                   * after it: YES: another value, NO: free,
+                                   * else unknown */
 };
 
 enum renewal_event {
@@ -69,7 +70,7 @@ void renewal_start(struct renewal *r, const struct renewal_terms *terms,
 void renewal_extended(
     struct renewal *r, const struct lease *lease, uint64_t now);
 /* A call learnt that the token is gone: the lease is lost. */
-void renewal_refuted(struct renewal *r, struct lease *lease, uint64_t now);
+void renewal_token_gone(struct renewal *r, struct lease *lease, uint64_t now);
 /* The lease is not extended beyond `ends` from now on. */
 void renewal_limit(struct renewal *r, uint64_t ends);
 /* What a server has may have been lost: renews now, which tells. */
@@ -97,7 +98,8 @@ static inline bool renewal_due(const struct renewal *r, uint64_t now)
 /* Is an answer from a server due? */
 static inline bool renewal_busy(const struct renewal *r)
 {
-    return r && (r->state == RENEWAL_EXTENDING || r->state == RENEWAL_CHECKING);
+    return r &&
+           (r->state == RENEWAL_EXTENDING || r->state == RENEWAL_INSPECTING);
 }
 
 /* Is the lease being renewed, with no loss decided? */

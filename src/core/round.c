@@ -18,7 +18,7 @@
 /* How the kinds of rounds differ; one row for each. */
 static const struct round_traits {
     bool may_change;  /* a request that failed may have been applied */
-    bool looks;       /* each answer says what is there, a value or nothing */
+    bool reads;       /* each answer says what is there, a value or nothing */
     bool deletes;     /* it is undone where it may be unfinished */
     bool may_end;     /* once it was applied, the token may be there no more */
     bool is_unbroken; /* the token must have been there all the time */
@@ -31,7 +31,7 @@ static const struct round_traits {
     [ROUND_RELEASE] = {.may_change = true, .deletes = true, .may_end = true},
     [ROUND_CAP] = {.may_change = true, .is_unbroken = true, .may_end = true},
     [ROUND_ADOPT] = {.stays = STAYS_SEEN},
-    [ROUND_INSPECT] = {.looks = true},
+    [ROUND_INSPECT] = {.reads = true},
     [ROUND_TELL] = {.may_change = true},
     [ROUND_TELL_OPEN] = {.may_change = true, .may_end = true},
 };
@@ -56,10 +56,11 @@ void round_start(struct round *r, const struct round_terms *terms, uint64_t now)
 static void finish_round(struct round *r)
 {
     r->phase = PHASE_OVER;
-    if (r->verdict != VERDICT_OPEN)
+    if (r->decision != VERDICT_OPEN)
         return;
     struct tally t = tally_of(r->terms.ballots, r->terms.servers);
-    r->verdict = t.yes + t.unsure >= t.quorum ? VERDICT_UNKNOWN : VERDICT_FAULT;
+    r->decision =
+        t.yes + t.unsure >= t.quorum ? VERDICT_UNKNOWN : VERDICT_FAULT;
     for (unsigned i = 0; i < r->terms.servers; i++)
         r->fault = fault_worse(r->fault, r->terms.ballots[i].why);
 }
@@ -80,13 +81,13 @@ static enum part closing_vote(struct round *r, unsigned server)
  * effects have been taken. */
 static void conclude_round(struct round *r, enum verdict verdict)
 {
-    r->verdict = verdict;
+    r->decision = verdict;
     for (unsigned i = 0; i < r->terms.servers; i++) {
         bool asked = r->terms.ballots[i].part == PART_SENT;
         r->terms.ballots[i].next_part = closing_vote(r, i);
         /* A release must delete the key, also at a server to which it was not
          * sent. */
-        if (traits_of(r)->deletes && !r->terms.ballots[i].ended)
+        if (traits_of(r)->deletes && !r->terms.ballots[i].has_answered)
             r->terms.ballots[i].part = PART_TO_UNDO;
         else if (asked)
             r->terms.ballots[i].part = PART_TO_ABANDON;
@@ -113,7 +114,7 @@ static uint64_t quorum_deadline(const struct round *r)
 static enum verdict verdict_so_far(const struct round *r, const struct tally *t)
 {
     unsigned heard = t->yes + t->no + t->fault + t->unsure;
-    if (traits_of(r)->looks) {
+    if (traits_of(r)->reads) {
         if (t->no >= t->quorum)
             return VERDICT_NO;
         bool may_be_free = t->servers - heard + t->no >= t->quorum;
@@ -159,13 +160,13 @@ static void record_yes(
 {
     r->terms.ballots[server].part = PART_YES;
     r->terms.ballots[server].why = FAULT_NONE;
-    r->terms.ballots[server].ended = true;
+    r->terms.ballots[server].has_answered = true;
     r->terms.ballots[server].until = mine_until(r, server, outcome->left_ms);
 }
 
 static void record_no(struct round *r, unsigned server)
 {
-    r->terms.ballots[server].ended = true;
+    r->terms.ballots[server].has_answered = true;
     /* That may be what the first try has done. */
     if (traits_of(r)->may_end && r->terms.ballots[server].was_unsure) {
         r->terms.ballots[server].part = PART_UNSURE;
@@ -208,20 +209,20 @@ void round_outcome(struct round *r, unsigned server,
     else if (outcome->sent_at != 0)
         *sent_at = *sent_at == 0 ? outcome->sent_at
                                  : earlier(*sent_at, outcome->sent_at);
-    bool looks = traits_of(r)->looks;
+    bool reads = traits_of(r)->reads;
     enum outcome_kind kind = outcome->kind;
     /* If the token is gone, another client may have held the lock since, even
      * if the token is there again. */
     if (traits_of(r)->is_unbroken && kind == OUTCOME_NOT_MINE &&
         !guarded(GUARD_CONTINUITY))
         kind = OUTCOME_MINE;
-    if (kind == OUTCOME_FAULT && outcome->granted &&
+    if (kind == OUTCOME_FAULT && outcome->applied &&
         !guarded(GUARD_OLD_DEADLINE))
         kind = OUTCOME_MINE;
     bool seen = kind == OUTCOME_SEEN || kind == OUTCOME_RECORDED;
-    if (kind == OUTCOME_MINE || (looks && seen))
+    if (kind == OUTCOME_MINE || (reads && seen))
         record_yes(r, server, outcome);
-    else if (kind == OUTCOME_NOT_MINE || (looks && kind == OUTCOME_FREE))
+    else if (kind == OUTCOME_NOT_MINE || (reads && kind == OUTCOME_FREE))
         record_no(r, server);
     else if (kind == OUTCOME_FAULT)
         record_round_fault(r, server, outcome->fault, outcome->unsure, now);
@@ -287,8 +288,8 @@ void round_cancel(struct round *r)
 {
     if (r->phase == PHASE_ROUND)
         conclude_round(r, VERDICT_CANCELLED);
-    else if (r->phase == PHASE_ENDING && r->verdict == VERDICT_OPEN)
-        r->verdict = VERDICT_CANCELLED;
+    else if (r->phase == PHASE_ENDING && r->decision == VERDICT_OPEN)
+        r->decision = VERDICT_CANCELLED;
 }
 
 uint64_t round_wake(const struct round *r)
@@ -303,5 +304,5 @@ uint64_t round_wake(const struct round *r)
 
 enum verdict round_verdict(const struct round *r)
 {
-    return r->phase == PHASE_OVER ? r->verdict : VERDICT_OPEN;
+    return r->phase == PHASE_OVER ? r->decision : VERDICT_OPEN;
 }

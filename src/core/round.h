@@ -44,7 +44,7 @@ struct round {
     struct backoff backoff; /* the driver inits it before round_start */
     uint64_t deadline;      /* VERDICT_YES of EXTEND, ADOPT: the new one */
     enum fault fault;       /* VERDICT_UNKNOWN, VERDICT_FAULT: the worst */
-    enum verdict verdict;   /* decided, though effects may be left to take */
+    enum verdict decision;  /* decided, though effects may be left to take */
 
     /* private */
     enum phase phase;

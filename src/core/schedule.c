@@ -25,8 +25,8 @@
 #define LEAD_MIN (2 * NS_PER_MS)
 #define LEAD_MAX (500 * NS_PER_MS)
 /* How long to wait for one answer, without WAIT. */
-#define PATIENCE_PER_LEASE 10
-#define PATIENCE_MIN (50 * NS_PER_MS)
+#define ANSWER_PER_LEASE 10
+#define ANSWER_MIN (50 * NS_PER_MS)
 
 static uint64_t lease_of(const struct schedule *h)
 {
@@ -47,10 +47,10 @@ uint64_t schedule_lost_at(const struct schedule *h)
     return h->deadline > lead ? h->deadline - lead : 0;
 }
 
-/* A random time from `share` percent of whole to all of it. */
-static uint64_t spread(struct schedule *h, uint64_t whole, unsigned share)
+/* A random time from `percent` percent of whole to all of it. */
+static uint64_t spread(struct schedule *h, uint64_t whole, unsigned percent)
 {
-    uint64_t least = whole / 100 * share;
+    uint64_t least = whole / 100 * percent;
     return least + backoff_random(&h->jitter, whole - least + 1);
 }
 
@@ -66,7 +66,7 @@ static void plan_renewal(struct schedule *h, uint64_t delay, uint64_t now)
     h->renew_at = h->ends ? NEVER : on_grid(h, deadline_after(now, delay));
 }
 
-void schedule_begin(
+void schedule_start(
     struct schedule *h, const struct schedule_terms *terms, uint64_t now)
 {
     *h = (struct schedule){.terms = *terms, .deadline = terms->deadline};
@@ -95,10 +95,10 @@ uint32_t schedule_ttl_ms(const struct schedule *h, uint64_t now)
     return (uint32_t)earlier(h->terms.ttl_ms, left_ms);
 }
 
-uint64_t schedule_patience(
+uint64_t schedule_answer_by(
     const struct schedule *h, uint64_t timeout_ns, uint64_t now)
 {
-    uint64_t share = later(lease_of(h) / PATIENCE_PER_LEASE, PATIENCE_MIN);
+    uint64_t share = later(lease_of(h) / ANSWER_PER_LEASE, ANSWER_MIN);
     /* It is sent when the WAIT before it has been answered, and answered when
      * its own is. */
     share += 2 * h->terms.copies_ns;
@@ -112,7 +112,7 @@ void schedule_hurry(struct schedule *h, uint64_t now)
         h->renew_at = earlier(h->renew_at, now);
 }
 
-void schedule_begun(struct schedule *h, uint64_t now)
+void schedule_renewal_begun(struct schedule *h, uint64_t now)
 {
     h->begun_at = now;
     h->renew_at = NEVER;

@@ -35,11 +35,11 @@ struct schedule {
 };
 
 /* Starts the schedule when the lease is granted. */
-void schedule_begin(
+void schedule_start(
     struct schedule *h, const struct schedule_terms *terms, uint64_t now);
 
-/* What to do at now. RENEW: then call schedule_begun(). LOST: the lease can no
- * longer be extended in time; nothing else is due. */
+/* What to do at now. RENEW: then call schedule_renewal_begun(). LOST: the lease
+ * can no longer be extended in time; nothing else is due. */
 enum schedule_due schedule_due(const struct schedule *h, uint64_t now);
 /* When the lease counts as lost unless it is extended before. */
 uint64_t schedule_lost_at(const struct schedule *h);
@@ -49,7 +49,7 @@ uint64_t schedule_wake(const struct schedule *h);
 /* The ttl to ask for in a renewal that begins now. */
 uint32_t schedule_ttl_ms(const struct schedule *h, uint64_t now);
 /* Until when to wait for its answer. */
-uint64_t schedule_patience(
+uint64_t schedule_answer_by(
     const struct schedule *h, uint64_t timeout_ns, uint64_t now);
 
 /* A renewal that is planned becomes due now. */
@@ -58,7 +58,7 @@ void schedule_hurry(struct schedule *h, uint64_t now);
 /* Report to the schedule: a renewal has begun; it succeeded, and the lease
  * lasts until deadline; a call extended the lease, perhaps during a renewal;
  * the renewal failed, or was not answered. */
-void schedule_begun(struct schedule *h, uint64_t now);
+void schedule_renewal_begun(struct schedule *h, uint64_t now);
 void schedule_renewed(struct schedule *h, uint64_t deadline, uint64_t now);
 void schedule_extended(struct schedule *h, uint64_t deadline, uint64_t now);
 void schedule_failed(struct schedule *h, uint64_t now);

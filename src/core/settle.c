@@ -26,7 +26,7 @@ void life_end_removing_key(struct life *l, uint64_t now)
     life_end_keeping_key(l, now);
     if (now >= until)
         return;
-    l->to_clean |= l->reached;
+    l->to_clean |= l->may_have_token;
     l->clean_until = until;
 }
 
@@ -118,7 +118,7 @@ static enum life_result result_no(struct life *l)
     if (l->call == CALL_FORGET)
         return result_found(l);
     if (l->call != CALL_ACQUIRE || !too_many_down(l))
-        return call_kinds[l->call].no;
+        return call_traits[l->call].no;
     struct witness w = acquire_witness(&l->vote.acquire);
     w.busy_until = 0;
     l->fault = FAULT_UNREACHABLE;
@@ -131,14 +131,14 @@ bool life_adoption_failed(const struct life *l, uint64_t now)
     return l->vote.round.deadline <= now || l->not_claimed;
 }
 
-static enum life_result result_of(struct life *l, const struct effect *over)
+static enum life_result result_of(struct life *l, const struct effect *status)
 {
-    l->fault = over->fault;
-    switch (over->verdict) {
+    l->fault = status->fault;
+    switch (status->verdict) {
     case VERDICT_OPEN:
         break;
     case VERDICT_YES:
-        return l->call == CALL_LOOK ? result_found(l) : LIFE_OK;
+        return l->call == CALL_READ_RECORD ? result_found(l) : LIFE_OK;
     case VERDICT_RECORDED:
         return result_found(l);
     case VERDICT_NO:
@@ -163,7 +163,7 @@ static enum life_result settle_extend(
 {
     if (result == LIFE_LOST || !lease_extendable(&l->lease, now)) {
         if (result == LIFE_LOST)
-            renewal_refuted(l->renewal, &l->lease, now);
+            renewal_token_gone(l->renewal, &l->lease, now);
         lease_lose(&l->lease, now);
         return LIFE_LOST;
     }
@@ -186,17 +186,17 @@ static enum life_result settle_release(
 }
 
 enum life_result life_settle(
-    struct life *l, const struct effect *over, uint64_t now)
+    struct life *l, const struct effect *status, uint64_t now)
 {
-    enum life_result result = result_of(l, over);
+    enum life_result result = result_of(l, status);
     if (l->call == CALL_EXTEND) {
         result = settle_extend(l, result, now);
     } else if (l->call == CALL_RELEASE) {
         result = settle_release(l, result, now);
-    } else if (call_kinds[l->call].acquires && result == LIFE_OK) {
+    } else if (call_traits[l->call].acquires && result == LIFE_OK) {
         grant_lease(l, l->vote.acquire.deadline, l->terms.min_hold_ms, now);
         l->handed_over = l->vote.handed_over;
-        l->fence = over->number;
+        l->fence = status->fence;
         if (l->call == CALL_BEGIN)
             l->unseen = true;
     } else if (l->call == CALL_TELL && result == LIFE_LOST) {
@@ -215,7 +215,7 @@ enum life_result life_settle(
 
 bool life_grant_expired(const struct life *l, uint64_t now)
 {
-    return call_kinds[l->call].relies && l->result == LIFE_OK &&
+    return call_traits[l->call].relies && l->result == LIFE_OK &&
            !lease_held(&l->lease, now) && guarded(GUARD_RECHECK);
 }
 

@@ -6,9 +6,9 @@
 #include "core/state.h"
 
 /* The vote of a call is over and all its effects have been taken: updates the
- * lease, and returns the result. over: the end of these effects. */
+ * lease, and returns the result. status: as vote_next() said it. */
 enum life_result life_settle(
-    struct life *l, const struct effect *over, uint64_t now);
+    struct life *l, const struct effect *status, uint64_t now);
 
 /* ADOPT, of which a quorum has the token: can it not become a lease, because
  * the token's deadline has passed or a server is deleting it? */

@@ -16,7 +16,7 @@
 
 static bool begins_leases(enum life_call call)
 {
-    return call_kinds[call].acquires || call_kinds[call].adopts;
+    return call_traits[call].acquires || call_traits[call].adopts;
 }
 
 static uint64_t bit(unsigned member)
@@ -267,7 +267,7 @@ void several_over(struct several *s, unsigned member,
     s->calls &= ~bit(member);
     if (!s->running)
         return;
-    if (call_kinds[s->call].acquires) {
+    if (call_traits[s->call].acquires) {
         acquire_over(s, member, end, now);
         return;
     }
@@ -289,7 +289,7 @@ void several_over(struct several *s, unsigned member,
 void several_lost(struct several *s, unsigned member, uint64_t now)
 {
     (void)now;
-    if (!s->running || !call_kinds[s->call].acquires ||
+    if (!s->running || !call_traits[s->call].acquires ||
         !(s->granted & bit(member)))
         return;
     s->granted &= ~bit(member);
@@ -306,7 +306,7 @@ void several_settled(struct several *s, bool held, uint64_t now)
 {
     if (held)
         return;
-    if (call_kinds[s->call].acquires && now < s->wait_until)
+    if (call_traits[s->call].acquires && now < s->wait_until)
         try_again(s);
     else
         fail(s, LIFE_LOST, FAULT_NONE, s->count);
@@ -326,7 +326,7 @@ static bool due_action(struct several *s, struct several_action *action)
         action->kind = SEVERAL_CANCEL;
     } else if (take(&s->to_end, &action->member)) {
         action->kind =
-            call_kinds[s->call].adopts ? SEVERAL_LEAVE : SEVERAL_REMOVE;
+            call_traits[s->call].adopts ? SEVERAL_LEAVE : SEVERAL_REMOVE;
     } else if (s->token_due) {
         s->token_due = false;
         action->kind = SEVERAL_TOKEN;

@@ -2,7 +2,7 @@
 /* How the kinds of calls on a lock differ. */
 #include "core/state.h"
 
-const struct call_kind call_kinds[CALL_KINDS] = {
+const struct call_traits call_traits[CALL_KINDS] = {
     [CALL_NONE] = {.verb = VERB_INSPECT, .no = LIFE_LOST},
     [CALL_ACQUIRE] = {.verb = VERB_ACQUIRE,
         .acquires = true,
@@ -13,13 +13,13 @@ const struct call_kind call_kinds[CALL_KINDS] = {
     [CALL_EXTEND] = {.verb = VERB_EXTEND,
         .round = ROUND_EXTEND,
         .no = LIFE_LOST,
-        .known_token = true,
+        .skips_without_token = true,
         .relies = true},
     [CALL_RELEASE] = {.verb = VERB_RELEASE,
         .round = ROUND_RELEASE,
         .no = LIFE_LOST,
         .cleans_up = true,
-        .known_token = true},
+        .skips_without_token = true},
     [CALL_ADOPT] = {.verb = VERB_INSPECT,
         .adopts = true,
         .round = ROUND_ADOPT,
@@ -40,7 +40,9 @@ const struct call_kind call_kinds[CALL_KINDS] = {
         .no = LIFE_BUSY,
         .cleans_up = true,
         .relies = true},
-    [CALL_LOOK] = {.verb = VERB_LOOK, .round = ROUND_INSPECT, .no = LIFE_FREE},
+    [CALL_READ_RECORD] = {.verb = VERB_READ_RECORD,
+        .round = ROUND_INSPECT,
+        .no = LIFE_FREE},
     [CALL_TELL] = {.verb = VERB_TELL,
         .round = ROUND_TELL,
         .token = TOKEN_OF_WORK,

@@ -40,7 +40,7 @@ enum life_call {
     CALL_INSPECT,
     CALL_BREAK,
     CALL_BEGIN, /* as ACQUIRE, and records that the work has begun */
-    CALL_LOOK,
+    CALL_READ_RECORD,
     CALL_TELL,
     CALL_FORGET,
     CALL_KINDS
@@ -48,9 +48,9 @@ enum life_call {
 
 enum life_result {
     LIFE_OK,
-    LIFE_BUSY, /* ACQUIRE, BEGIN, LOOK, FORGET */
-    LIFE_FREE, /* INSPECT, BREAK, LOOK, FORGET */
-    LIFE_DONE, /* BEGIN, LOOK: what the record says */
+    LIFE_BUSY, /* ACQUIRE, BEGIN, READ_RECORD, FORGET */
+    LIFE_FREE, /* INSPECT, BREAK, READ_RECORD, FORGET */
+    LIFE_DONE, /* BEGIN, READ_RECORD: what the record says */
     LIFE_DOUBT,
     LIFE_MISMATCH,
     LIFE_LOST,
@@ -77,7 +77,7 @@ enum call_stragglers {
 
 /* How the kinds of calls differ in the state machine; one row for each. Their
  * functions are in lock/call_type.h. */
-struct call_kind {
+struct call_traits {
     enum verb_kind verb : 8;
     bool acquires : 1;         /* it may begin a lease, and wait for that */
     bool adopts : 1;           /* success makes the token the lock's own */
@@ -86,7 +86,8 @@ struct call_kind {
     enum call_stragglers stragglers : 8;
     enum life_result no : 8; /* the result of VERDICT_NO */
     bool cleans_up : 1;      /* what it leaves is removed in the background */
-    bool known_token : 1; /* servers that cannot have the token are skipped */
+    bool skips_without_token : 1; /* servers that cannot have the token are
+                                     skipped */
     bool relies : 1; /* success promises a lease, which must not have expired
                       * when the result is returned */
     /* A request that is withdrawn before it was sent counts as one that has
@@ -95,7 +96,7 @@ struct call_kind {
      * change nothing or only extend a lease. */
     bool unsent_is_certain : 1;
 };
-extern const struct call_kind call_kinds[CALL_KINDS];
+extern const struct call_traits call_traits[CALL_KINDS];
 
 enum life_track { TRACK_CALL, TRACK_RENEWAL, TRACKS };
 
@@ -161,7 +162,7 @@ struct life {
     enum life_call call : 8; /* the present one, or the last one */
     enum life_result result : 8;
     enum fault fault : 8;      /* result FAULT, UNKNOWN */
-    enum once_found found : 8; /* BEGIN, LOOK, FORGET */
+    enum once_found found : 8; /* BEGIN, READ_RECORD, FORGET */
     /* BEGIN: it was granted, but its caller does not know it yet. So nobody
      * relies on the lease, or can have adopted the token, and nothing was done.
      * Read without any mutex */
@@ -177,8 +178,8 @@ struct life {
     bool line_due : 1;    /* ACTION_LINE is to be taken */
     bool token_due : 1;   /* ADOPT: ACTION_TOKEN comes first: the adopted token
                            * becomes the lock's own */
-    bool claimed : 1;     /* ADOPT: ACTION_CLAIM has been asked for */
-    bool adopted : 1;     /* ADOPT: ACTION_ADOPT has been asked for */
+    bool claim_asked : 1; /* ADOPT: ACTION_CLAIM has been asked for */
+    bool adopt_asked : 1; /* ADOPT: ACTION_ADOPT has been asked for */
     bool no_token : 1;    /* life_no_token() was called */
     bool not_claimed : 1; /* life_not_claimed() was called */
     uint64_t clean_until; /* ACTION_CLEAN; NEVER: no limit */
@@ -196,7 +197,7 @@ struct life {
     uint64_t stragglers_until;
     uint32_t gap_ms;              /* RELEASE, TELL: see verb.h */
     uint32_t request_ttl_ms;      /* the TTL to ask for */
-    unsigned reached;             /* servers where the token may be, by bits */
+    unsigned may_have_token;      /* servers, by bits */
     unsigned requested, answered; /* of the present round of an acquire */
     unsigned stragglers; /* servers still waited for after the verdict */
     unsigned to_undo, to_abandon, to_clean, to_claim, to_adopt;

@@ -17,7 +17,7 @@ void vote_acquire(struct vote *v, const struct acquire_terms *terms,
     v->machine = VOTE_ACQUIRE;
     v->condition = CONDITION_NONE;
     v->wanted = (unsigned char)wanted;
-    v->by_line = v->lined_up = v->handed_over = v->past_grant = false;
+    v->by_line = v->lined_up = v->handed_over = v->raising_fence = false;
     v->line = NULL;
     backoff_init(&v->acquire.backoff, retry_first_ns, retry_max_ns, seed);
     acquire_start(&v->acquire, terms, now);
@@ -29,7 +29,7 @@ void vote_round(struct vote *v, const struct round_terms *terms, uint64_t seed,
     v->machine = VOTE_ROUND;
     v->condition = CONDITION_NONE;
     v->wanted = 0;
-    v->past_grant = false;
+    v->raising_fence = false;
     v->line = NULL;
     backoff_init(&v->round.backoff, ROUND_AGAIN_FIRST, ROUND_AGAIN_MAX, seed);
     round_start(&v->round, terms, now);
@@ -48,7 +48,7 @@ static void forget_conditions(struct vote *v)
     v->condition = CONDITION_NONE;
     v->by_line = v->handed_over = false;
     for (unsigned i = 0; i < v->acquire.terms.servers; i++)
-        fence_ballots(v)[i].number = 0;
+        fence_ballots(v)[i].fence = 0;
 }
 
 /* -------------------------------------------------------------- conditions */
@@ -82,16 +82,16 @@ static void fence_begin(struct vote *v, uint64_t now)
         .servers = a->terms.servers,
         .ballots = fence_ballots(v),
         .end = earlier(earlier(a->deadline, a->terms.end),
-            deadline_after(now, a->terms.budget_ns)),
+            deadline_after(now, a->terms.answer_timeout_ns)),
     };
     v->machine = VOTE_FENCE;
-    v->past_grant = true;
+    v->raising_fence = true;
     fence_start(&v->fence, &terms);
 }
 
 static void fence_complete(const struct vote *v, struct verb *verb)
 {
-    verb->fence = v->fence.number;
+    verb->fence = v->fence.value;
 }
 
 static void fence_again(struct vote *v, uint64_t now)
@@ -155,7 +155,7 @@ void vote_again(struct vote *v, uint64_t now)
     void (*again)(struct vote *, uint64_t) = conditions[v->condition].again;
     v->machine = VOTE_ACQUIRE;
     v->condition = CONDITION_NONE;
-    v->past_grant = false;
+    v->raising_fence = false;
     again(v, now);
 }
 
@@ -199,7 +199,7 @@ static void end_line_wait(struct vote *v)
     if (verdict == LINE_YES)
         acquire_granted(&v->acquire, line->sent_at, line->deadline, line->now);
     else if (verdict == LINE_UNUSABLE)
-        acquire_poll(&v->acquire, line->fault, line->late_grant_possible,
+        acquire_leave_line(&v->acquire, line->fault, line->late_grant_possible,
             line->busy_until, line->now);
     else
         acquire_ended(&v->acquire, verdicts[verdict], line->fault,
@@ -215,7 +215,7 @@ static bool acquire_effect(struct vote *v, struct effect *effect)
             forget_conditions(v);
         return true;
     }
-    effect->number = fence_ballots(v)[0].number; /* as BEGIN has drawn it */
+    effect->fence = fence_ballots(v)[0].fence; /* as BEGIN has drawn it */
     return false;
 }
 
@@ -223,7 +223,7 @@ static bool fence_effect(struct vote *v, struct effect *effect)
 {
     if (fence_next(&v->fence, effect))
         return true;
-    effect->number = v->fence.number;
+    effect->fence = v->fence.value;
     return false;
 }
 
@@ -256,7 +256,7 @@ bool vote_next(struct vote *v, struct effect *effect)
 
 /* The answer to EXTEND, as that of an acquire: the token has the lock; or it
  * has lost it meanwhile, which does not say that another one has it. */
-static const struct outcome *confirmed(
+static const struct outcome *as_acquire_answer(
     const struct outcome *extended, struct outcome *other)
 {
     *other = *extended;
@@ -273,17 +273,17 @@ void vote_outcome(struct vote *v, unsigned server,
     switch (v->machine) {
     case VOTE_ACQUIRE:
         if (v->condition == CONDITION_COPIES)
-            outcome = confirmed(outcome, &other);
+            outcome = as_acquire_answer(outcome, &other);
         if (outcome->kind == OUTCOME_GRANTED &&
             server < v->acquire.terms.servers)
-            fence_ballots(v)[server].number = outcome->fence;
+            fence_ballots(v)[server].fence = outcome->fence;
         acquire_outcome(&v->acquire, server, outcome, now);
         break;
     case VOTE_LINE:
         line_outcome(v->line, outcome, now);
         break;
     case VOTE_FENCE:
-        fence_outcome(&v->fence, server, outcome, outcome->fence);
+        fence_outcome(&v->fence, server, outcome);
         break;
     case VOTE_ROUND:
         round_outcome(&v->round, server, outcome, now);

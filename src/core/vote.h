@@ -46,7 +46,7 @@ struct vote {
     /* CONDITION_FENCE: the lock is granted, and RAISE is sent. Its answers say
      * nothing about where the token is. (The EXTEND of CONDITION_COPIES is one
      * more round of the acquire, and its answers do.) */
-    bool past_grant;
+    bool raising_fence;
     struct line *line; /* VOTE_LINE; else NULL */
     union {
         struct acquire acquire;

@@ -2,7 +2,7 @@
 /*
  * Weighs answers and messages by the eligibility of the server.
  *
- * Invariant: only outcome_counts() and weigh_may_ask() ask whether the server
+ * Invariant: only outcome_counts() and weigh_has_vote() ask whether the server
  * has a vote, and they are called only where its vote matters. The other
  * functions add what does not depend on the vote: copies, and the Sentinels.
  */
@@ -75,7 +75,7 @@ static struct outcome unconfirmed(void)
         .kind = OUTCOME_FAULT,
         .fault = FAULT_UNCONFIRMED,
         .unsure = true,
-        .granted = true,
+        .applied = true,
         .left_ms = LEFT_UNKNOWN,
         .text = slice_of("no majority of the Sentinels has named this primary "
                          "in the 2 seconds before"),
@@ -131,14 +131,14 @@ bool weigh_copies(const struct copies_terms *terms, enum verb_kind verb,
         .kind = OUTCOME_FAULT,
         .fault = FAULT_COPIES,
         .unsure = true,
-        .granted = true,
+        .applied = true,
         .left_ms = LEFT_UNKNOWN,
         .sent_at = outcome->sent_at,
     };
     return false;
 }
 
-bool weigh_may_ask(
+bool weigh_has_vote(
     const struct eligibility *e, uint64_t now, struct outcome *instead)
 {
     if (eligibility_votes(e, now))
@@ -185,8 +185,9 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
     return false;
 }
 
-bool weigh_moved_extension(const struct eligibility *e, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t deadline, struct outcome *instead)
+bool weigh_extension_after_change(const struct eligibility *e,
+    enum verb_kind verb, const struct outcome *outcome, uint64_t deadline,
+    struct outcome *instead)
 {
     if (!verb_traits[verb].extends_lease || outcome->kind != OUTCOME_MINE ||
         !e->failover)
@@ -194,8 +195,8 @@ bool weigh_moved_extension(const struct eligibility *e, enum verb_kind verb,
     /* The latest time at which the former primary can grant a lock: a request
      * counts if it was sent up to CONFIRM_VALID_MS after a majority named that
      * server, and its answer if it comes LINEAGE_SLACK_MS later at most. */
-    uint64_t last =
-        deadline_after_ms(e->moved_at, CONFIRM_VALID_MS + LINEAGE_SLACK_MS);
+    uint64_t last = deadline_after_ms(
+        e->primary_changed_at, CONFIRM_VALID_MS + LINEAGE_SLACK_MS);
     if (deadline >= last || !guarded(GUARD_MOVED))
         return true;
     *instead = unconfirmed();

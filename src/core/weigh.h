@@ -32,13 +32,13 @@ bool weigh_copies(const struct copies_terms *terms, enum verb_kind verb,
 
 /* May verb be sent to the server now? False: *instead is the outcome to count,
  * without a text. */
-bool weigh_may_ask(
+bool weigh_has_vote(
     const struct eligibility *e, uint64_t now, struct outcome *instead);
 static inline bool weigh_may_send(const struct eligibility *e,
     enum verb_kind verb, uint64_t now, struct outcome *instead)
 {
     return !verb_traits[verb].may_grant || !eligibility_matters(e, verb) ||
-           weigh_may_ask(e, now, instead);
+           weigh_has_vote(e, now, instead);
 }
 
 /* Does this outcome of verb count? e->confirmed_at is up to date. alive_at: the
@@ -55,14 +55,15 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
  * seconds after the Sentinels have named this server. So the extension does not
  * count if the lease would have ended within these seconds: the former primary
  * could grant the lock to another client then. False: as weigh_outcome(). */
-bool weigh_moved_extension(const struct eligibility *e, enum verb_kind verb,
-    const struct outcome *outcome, uint64_t deadline, struct outcome *instead);
+bool weigh_extension_after_change(const struct eligibility *e,
+    enum verb_kind verb, const struct outcome *outcome, uint64_t deadline,
+    struct outcome *instead);
 static inline bool weigh_extension(const struct eligibility *e,
     enum verb_kind verb, const struct outcome *outcome, uint64_t deadline,
     struct outcome *instead)
 {
-    return !e->moved_at ||
-           weigh_moved_extension(e, verb, outcome, deadline, instead);
+    return !e->primary_changed_at ||
+           weigh_extension_after_change(e, verb, outcome, deadline, instead);
 }
 
 /* Does a message count by which the lock is handed over to a token in line? It

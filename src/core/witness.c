@@ -13,7 +13,7 @@ enum verdict witness_verdict(const struct witness *w, uint64_t now)
         return VERDICT_UNKNOWN;
     if (w->busy_until && now <= w->busy_until)
         return VERDICT_NO;
-    return w->waits ? VERDICT_UNKNOWN : VERDICT_FAULT;
+    return w->line_may_have_granted ? VERDICT_UNKNOWN : VERDICT_FAULT;
 }
 
 uint64_t busy_until(uint64_t sent_at, int64_t left_ms, uint64_t timeout_ns)

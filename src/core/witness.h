@@ -21,10 +21,12 @@
 struct witness {
     bool unanswered; /* a request may have been granted; nothing is known of it
                       */
-    bool waits; /* its token is in line, or was, and may have been granted */
+    bool line_may_have_granted; /* its token is in line, or was, and may have
+                                   been granted */
     /* See busy_until(); 0: no server said "busy", or one has failed after it.
-     * It outweighs waits: the answer came after the token had joined, and said
-     * that another client had the lock. It does not outweigh unanswered. */
+     * It outweighs line_may_have_granted: the answer came after the token had
+     * joined, and said that another client had the lock. It does not outweigh
+     * unanswered. */
     uint64_t busy_until;
 };
 

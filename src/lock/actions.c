@@ -76,7 +76,7 @@ static void note(struct nxl_lock *lock, enum life_track track, unsigned server,
     const struct outcome *outcome)
 {
     struct operation *op = operation_of(lock, track);
-    bool past = track == TRACK_CALL && lock->life.vote.past_grant;
+    bool past = track == TRACK_CALL && lock->life.vote.raising_fence;
     if (!past || outcome->kind == OUTCOME_FAULT ||
         op->notes[server].kind == NOTE_ASKED)
         operation_note(op, server, outcome);
@@ -87,7 +87,7 @@ static bool note_seen(struct nxl_lock *lock, enum life_track track,
     unsigned server, const struct outcome *outcome, uint64_t now)
 {
     struct inspection *found =
-        track == TRACK_CALL ? lock->seen : lock->renewing->found;
+        track == TRACK_CALL ? lock->inspected : lock->renewing->inspected;
     bool ours = lease_held(&lock->life.lease, now) &&
                 value_is_of(outcome->value, lock_token(lock));
     return inspection_note(found, server, outcome, ours);
@@ -108,7 +108,7 @@ void action_outcome(struct nxl_lock *lock, enum life_track track,
         !note_seen(lock, track, server, outcome, now))
         outcome = &out_of_memory;
     if (outcome->kind == OUTCOME_BUSY &&
-        voters_meet_lease(node, outcome->left_ms, now))
+        voters_note_longer_lease(node, outcome->left_ms, now))
         warning_note_longer(lock, server, outcome->left_ms);
     note(lock, track, server, outcome);
     unanswered_outcome(op, server, outcome);
@@ -122,7 +122,7 @@ static struct slice token_of(
     static const struct slice none = {NULL, 0};
     if (track == TRACK_RENEWAL)
         return verb_traits[kind].changes_no_lock ? none : lock_token(lock);
-    switch (call_kinds[lock->life.call].token) {
+    switch (call_traits[lock->life.call].token) {
     case TOKEN_OF_LOCK:
         break;
     case TOKEN_OF_NOBODY:
@@ -147,7 +147,7 @@ static void make_verb(struct nxl_lock *lock, const struct action *action)
     if (lock->asks_early && verb_traits[verb->kind].may_grant)
         verb->after = &lock->group->members[lock->member - 1]->name.key;
     if (!verb->token.data && action->track == TRACK_CALL) /* who holds it? */
-        verb->values = lock->seen->listed;
+        verb->values = lock->inspected->listed;
     if (verb_traits[verb->kind].waits_in_line)
         waiting_complete(lock, verb);
     if (verb_traits[verb->kind].uses_record)
@@ -160,7 +160,7 @@ static enum spare_need spare_need(
     const struct nxl_lock *lock, enum life_track track, enum verb_kind kind)
 {
     const struct verb_traits *verb = &verb_traits[kind];
-    const struct call_kind *call = &call_kinds[lock->life.call];
+    const struct call_traits *call = &call_traits[lock->life.call];
     if (verb->may_grant || (track == TRACK_CALL && call->adopts))
         return SPARE_NEEDED;
     return verb->residue != RESIDUE_NONE && call->cleans_up ? SPARE_WANTED
@@ -190,7 +190,7 @@ static void trace_round(struct nxl_lock *lock, uint64_t now)
 {
     const struct vote *vote = &lock->life.vote;
     lock->operation.round = lock_acquires(lock) ? vote->acquire.rounds : 0;
-    if (vote->past_grant || lock->attempts >= lock->operation.round)
+    if (vote->raising_fence || lock->attempts >= lock->operation.round)
         return;
     lock->attempts++;
     trace_attempt(lock, now);
@@ -204,7 +204,7 @@ static void begin_renewal(struct nxl_lock *lock)
         return;
     operation_begin(op, "extend");
     op->round = lock->life.renewal->rounds;
-    lock->renewing->found->chosen = NULL;
+    lock->renewing->inspected->chosen = NULL;
     for (unsigned i = 0; i < lock->client->server_count; i++)
         exchange_inherit(
             &op->requests[i].exchange, &lock->operation.requests[i].exchange);
@@ -235,7 +235,7 @@ static void clean(struct nxl_lock *lock, unsigned server, uint64_t now)
     /* If there is no memory for that, it expires. */
     (void)spare_reserve(r, lock->name.key);
     if (lock->life.clean_begun)
-        server_unbegin(r, lock_token(lock), lock->client->max_ttl_ms, now);
+        server_undo_begin(r, lock_token(lock), lock->client->max_ttl_ms, now);
     else
         server_clean_up(r, lock_token(lock), lock->client->max_ttl_ms,
             lock->life.clean_until, now);

@@ -5,18 +5,18 @@
 #include "base/deadline.h"
 #include "lock/drive.h"
 #include "lock/loss.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 
 int call_ends(struct nxl_lock *lock, int result, const char *words)
 {
-    struct text *message = call_message(lock);
+    struct text *message = call_errmsg(lock);
     text_set(message, words);
     return result;
 }
 
 int call_ends_lost(struct nxl_lock *lock, const char *call, uint64_t now)
 {
-    struct text *message = call_message(lock);
+    struct text *message = call_errmsg(lock);
     const char *why = loss_words(lock);
     text_clear(message);
     if (*why)
@@ -33,11 +33,11 @@ int call_ends_lost(struct nxl_lock *lock, const char *call, uint64_t now)
     return NXL_LOST;
 }
 
-int call_wait(
+int call_check_wait(
     struct nxl_lock *lock, int64_t wait_ms, uint64_t *wait_ns, uint64_t now)
 {
     if (wait_ms < NXL_FOREVER)
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "wait_ms is %lld; use 0 or more, or NXL_FOREVER",
             (long long)wait_ms);
     *wait_ns = wait_ms == NXL_FOREVER ? NEVER : ms_to_ns((uint64_t)wait_ms);
@@ -57,23 +57,23 @@ static int invalid_state(struct nxl_lock *lock, const struct call_type *type,
 {
     struct nxl_client *client = lock->client;
     if (client->closed)
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "the client of this lock has been freed; free locks before "
             "their client");
     if (!client_enter(client, mode))
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "this client is in use through the %s API; use another client "
             "for this call",
             client->mode == MODE_LOOP ? "event-loop" : "blocking");
     if (lock->call.running || !list_empty(&lock->call.node))
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "an operation on this lock is in progress, or its event has "
             "not been fetched with nxl_client_next_event()");
     if (type->lease == LEASE_WANTED && lock->life.lease.stored == LEASE_NONE)
-        return message_invalid(
-            call_message(lock), "this lock is not held; acquire it first");
+        return errmsg_invalid(
+            call_errmsg(lock), "this lock is not held; acquire it first");
     if (type->lease == LEASE_UNWANTED && lease_held(&lock->life.lease, now))
-        return message_invalid(call_message(lock),
+        return errmsg_invalid(call_errmsg(lock),
             "this lock is already held; release it, or use another handle");
     return NXL_OK;
 }
@@ -82,7 +82,7 @@ static int start_several(struct nxl_lock *front, const struct call_type *type,
     const struct call_args *args, uint64_t now)
 {
     if (!type->start_several)
-        return message_invalid(call_message(front),
+        return errmsg_invalid(call_errmsg(front),
             "this handle has several names; use one of nxl_lock_new(), which "
             "has one, for this call");
     return type->start_several(front, type, args, now);

@@ -48,11 +48,11 @@ int call_ends(struct nxl_lock *lock, int result, const char *words);
 int call_ends_lost(struct nxl_lock *lock, const char *call, uint64_t now);
 /* Likewise, for a call that may wait: checks wait_ms, and whether the call has
  * been interrupted before it began. NXL_OK: it may begin. */
-int call_wait(
+int call_check_wait(
     struct nxl_lock *lock, int64_t wait_ms, uint64_t *wait_ns, uint64_t now);
-static inline struct text *call_message(struct nxl_lock *lock)
+static inline struct text *call_errmsg(struct nxl_lock *lock)
 {
-    return operation_message(&lock->operation);
+    return operation_errmsg(&lock->operation);
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "lock/actions.h"
 #include "lock/loss.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/once.h"
 #include "lock/stats.h"
 #include "lock/trace.h"
@@ -30,7 +30,7 @@ static struct held_here look_here(const struct nxl_lock *lock)
 {
     if (lock->client->refs > LOOKED_AT_MOST)
         return (struct held_here){.handles = 0};
-    return held_here_too(lock, clock_now());
+    return held_by_others_here(lock, clock_now());
 }
 
 static void compose(struct nxl_lock *lock, int result)
@@ -44,14 +44,14 @@ static void compose(struct nxl_lock *lock, int result)
         .result = result,
         .fault = life->fault,
         .left_ms = acquires ? life->vote.acquire.left_ms : LEFT_UNKNOWN,
-        .waited = !acquires || life->vote.past_grant ||
+        .waited = !acquires || life->vote.raising_fence ||
                   life->vote.acquire.unanswered > 0,
     };
     if (result == NXL_BUSY)
         report.here = look_here(lock);
     if (!once_compose(lock, result, &message))
-        message_compose(&report, &message);
-    operation_tell(&lock->operation, &message);
+        errmsg_compose(&report, &message);
+    operation_set_errmsg(&lock->operation, &message);
 }
 
 static void call_is_over(struct nxl_lock *lock, uint64_t now)
@@ -59,7 +59,7 @@ static void call_is_over(struct nxl_lock *lock, uint64_t now)
     int result = result_of_life(&lock->life);
     unsigned servers = lock->client->server_count;
     if (lock->kind == NXL_OP_INSPECT && result == NXL_OK)
-        inspection_choose(lock->seen, lock->operation.notes, servers);
+        inspection_choose(lock->inspected, lock->operation.notes, servers);
     once_over(lock, result);
     if (result == NXL_OK &&
         (lock_acquires(lock) || lock->kind == NXL_OP_ADOPT)) {
@@ -120,7 +120,7 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     while (life_next(life, &action, now))
         action_carry_out(lock, &action, now);
     if (lock->name.waiting)
-        waiting_settle(lock, now);
+        waiting_update(lock, now);
     if (lock->renewing)
         loss_ended(lock);
     take_events(lock, now);
@@ -132,7 +132,7 @@ void lock_run(struct nxl_lock *lock, uint64_t now)
     else if (life->lease.stored == LEASE_NONE)
         give_spares_back(lock);
     if (lock->renewing)
-        loss_settle(lock, now);
+        loss_update(lock, now);
     if (lock->group)
         lock->group->type->ran(lock, now);
 }
@@ -240,6 +240,6 @@ void lock_renew_all(struct nxl_client *client, uint64_t now)
         if (!lock->renewing)
             continue;
         renewal_hurry(lock->life.renewal, now);
-        loss_settle(lock, now);
+        loss_update(lock, now);
     }
 }

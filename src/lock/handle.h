@@ -23,9 +23,9 @@
 struct renewing {
     struct renewal renewal; /* a part of the lock's life */
     struct operation operation;
-    struct inspection *found; /* who holds the name, after a loss */
-    bool on, busy;            /* whether the client's counts include it */
-    struct list lost;         /* in client->losses until the event is taken */
+    struct inspection *inspected; /* who holds the name, after a loss */
+    bool on, busy;                /* whether the client's counts include it */
+    struct list lost; /* in client->losses until the event is taken */
     struct nxl_lock *lock;
     enum nxl_loss loss; /* its reason is the operation's message */
 };
@@ -64,11 +64,11 @@ struct nxl_lock {
 
     struct life life;
     struct call call;
-    struct operation operation; /* the call's */
-    struct renewing *renewing;  /* NULL: it is not renewed */
-    struct once *once;          /* NULL: it has nothing to do with a record */
-    struct inspection *seen;    /* found by the last inspect */
-    struct group *group;        /* NULL: the handle has one name */
+    struct operation operation;   /* the call's */
+    struct renewing *renewing;    /* NULL: it is not renewed */
+    struct once *once;            /* NULL: it has nothing to do with a record */
+    struct inspection *inspected; /* by the last inspect */
+    struct group *group;          /* NULL: the handle has one name */
 
     uint64_t started_at;
     _Atomic uint64_t fence; /* fencing token of the last grant. Read without the
@@ -80,7 +80,7 @@ struct nxl_lock {
     uint8_t own_len;             /* of own_token */
     uint8_t token_len;
     uint16_t target_len;
-    bool adopted : 1;       /* the work of the adopted token can be told of */
+    bool may_tell_adopted_work : 1; /* the token was adopted with its work */
     bool interrupted : 1;   /* nxl_lock_interrupt(): cancel the next acquire */
     bool token_is_used : 1; /* of a member: its acquire has had the token */
     bool token_wanted : 1;  /* likewise: it needs another one */
@@ -120,7 +120,7 @@ static inline struct nxl_lock *lock_handle(struct nxl_lock *lock)
 /* Is its call, or was its last one, one that may begin a lease? */
 static inline bool lock_acquires(const struct nxl_lock *lock)
 {
-    return call_kinds[lock->life.call].acquires;
+    return call_traits[lock->life.call].acquires;
 }
 
 #endif

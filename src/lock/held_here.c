@@ -33,13 +33,13 @@ struct held_here held_here(
         if (!is_held(lock, now) || !slice_equal(name_of(lock), name))
             continue;
         here.handles++;
-        here.alone |= !token_is_shared(lock_token(lock));
+        here.alone |= !token_has_share(lock_token(lock));
         here.held_ns = later(here.held_ns, elapsed(lease->granted_at, now));
     }
     return here;
 }
 
-struct held_here held_here_too(const struct nxl_lock *lock, uint64_t now)
+struct held_here held_by_others_here(const struct nxl_lock *lock, uint64_t now)
 {
     return held_here(lock->client, name_of(lock), now);
 }

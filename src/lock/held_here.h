@@ -24,6 +24,6 @@ struct held_here {
 struct held_here held_here(
     const struct nxl_client *client, struct slice name, uint64_t now);
 /* The other handles that hold this one's lock, while it does not. */
-struct held_here held_here_too(const struct nxl_lock *lock, uint64_t now);
+struct held_here held_by_others_here(const struct nxl_lock *lock, uint64_t now);
 
 #endif

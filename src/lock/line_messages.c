@@ -38,8 +38,8 @@ static struct nxl_lock *find(struct channel *channel, struct slice token)
 static void report_to_all(struct channel *channel,
     void (*report)(struct line *line, uint64_t now), uint64_t now)
 {
-    struct list *node = channel->waiting.next, *next;
-    for (; node != &channel->waiting; node = next) {
+    struct list *node = channel->waiters.next, *next;
+    for (; node != &channel->waiters; node = next) {
         struct nxl_lock *lock = list_entry(node, struct waiting, node)->lock;
         next = node->next;
         if (life_in_line(&lock->life))
@@ -63,7 +63,7 @@ static void take_message(
     struct slice token = {payload.data + hint, payload.len - hint};
     struct nxl_lock *lock = find(channel, token);
     if (!token_valid(token)) {
-        report_to_all(channel, line_told_unknown, now);
+        report_to_all(channel, line_on_unknown, now);
         return;
     }
     /* Without a lock, it is a token that was given up: its cleanup is under
@@ -72,11 +72,11 @@ static void take_message(
         return;
     struct line *line = lock->life.vote.line;
     if (hint)
-        line_told_first(line, now);
+        line_on_first(line, now);
     else if (counts(lock, now))
-        line_told_granted(line, waiting_connection(lock), now);
+        line_on_granted(line, waiting_connection(lock), now);
     else
-        line_told_unknown(line, now);
+        line_on_unknown(line, now);
     lock_run(lock, now);
 }
 

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/stats.h"
 #include "lock/trace.h"
 
 /* The descriptor is readable exactly while losses wait to be taken. */
-static void settle_descriptor(struct nxl_client *client)
+static void update_descriptor(struct nxl_client *client)
 {
     uint64_t times;
     if (client->loss_fd >= 0 && list_empty(&client->losses))
@@ -23,7 +23,7 @@ static void unreport(struct renewing *renewing)
     if (list_empty(&renewing->lost))
         return;
     list_remove(&renewing->lost);
-    settle_descriptor(renewing->lock->client);
+    update_descriptor(renewing->lock->client);
 }
 
 void loss_forget(struct nxl_lock *lock)
@@ -33,7 +33,7 @@ void loss_forget(struct nxl_lock *lock)
         return;
     unreport(renewing);
     renewing->loss = NXL_LOSS_NONE;
-    renewing->found->chosen = NULL;
+    renewing->inspected->chosen = NULL;
 }
 
 const char *loss_words(const struct nxl_lock *lock)
@@ -77,13 +77,13 @@ static void explain_refuted(struct renewing *renewing, struct text *why)
     const struct renewal *r = &renewing->renewal;
     struct nxl_client *client = renewing->lock->client;
     renewing->loss = NXL_LOSS_REMOVED;
-    if (r->refuted_by == VERDICT_YES)
-        inspection_choose(
-            renewing->found, renewing->operation.notes, client->server_count);
-    const nxl_holder *found = renewing->found->chosen;
+    if (r->inspect_verdict == VERDICT_YES)
+        inspection_choose(renewing->inspected, renewing->operation.notes,
+            client->server_count);
+    const nxl_holder *found = renewing->inspected->chosen;
     /* Other holders beside a shared one have not taken its place. */
     bool beside =
-        found && token_is_shared(lock_token(renewing->lock)) &&
+        found && token_has_share(lock_token(renewing->lock)) &&
         token_share((struct slice){found->value, found->value_length}).weight >
             0;
     /* Our own value may still be at a minority. */
@@ -97,7 +97,7 @@ static void explain_refuted(struct renewing *renewing, struct text *why)
                 why, slice_of(label), FOREIGN_MAX, &client->nodes.secrets);
         else
             text_add(why, "another client");
-    } else if (r->refuted_by == VERDICT_NO || beside) {
+    } else if (r->inspect_verdict == VERDICT_NO || beside) {
         text_add(why, "the key was removed at the server: by nxlock "
                       "unlock, a flush or an eviction, or because the "
                       "server lost its data");
@@ -128,7 +128,7 @@ static void explain_loss(struct renewing *renewing)
         explain_refuted(renewing, &why);
         break;
     }
-    operation_tell(&renewing->operation, &why);
+    operation_set_errmsg(&renewing->operation, &why);
 }
 
 /* ------------------------------------------------------------------- events */
@@ -169,7 +169,7 @@ static void report_failure(struct nxl_lock *lock, uint64_t now)
         .fault = round->fault,
         .waited = true,
     };
-    message_compose(&report, operation_message(op));
+    errmsg_compose(&report, operation_errmsg(op));
     lock->client->stats.renewal_failures++;
     trace_renewal(lock, report.result, operation_words(op), now);
 }
@@ -216,7 +216,7 @@ void loss_ended(struct nxl_lock *lock)
         unreport(lock->renewing);
 }
 
-void loss_settle(struct nxl_lock *lock, uint64_t now)
+void loss_update(struct nxl_lock *lock, uint64_t now)
 {
     struct nxl_client *client = lock->client;
     struct renewing *renewing = lock->renewing;
@@ -231,6 +231,6 @@ void loss_settle(struct nxl_lock *lock, uint64_t now)
 struct nxl_lock *loss_take(struct nxl_client *client)
 {
     struct list *node = list_pop(&client->losses);
-    settle_descriptor(client);
+    update_descriptor(client);
     return node ? list_entry(node, struct renewing, lost)->lock : NULL;
 }

@@ -30,7 +30,7 @@ void loss_ended(struct nxl_lock *lock);
 
 /* Call it after each run of a renewed lock: updates its timer and the client's
  * counts. */
-void loss_settle(struct nxl_lock *lock, uint64_t now);
+void loss_update(struct nxl_lock *lock, uint64_t now);
 
 /* Takes the next lock with a loss to report; NULL if there is none. */
 struct nxl_lock *loss_take(struct nxl_client *client);

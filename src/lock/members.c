@@ -9,7 +9,7 @@
 #include "lock/actions.h"
 #include "lock/drive.h"
 #include "lock/loss.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/waiting.h"
 #include "wire/strategies.h"
 
@@ -27,7 +27,7 @@ struct slice members_name(const struct nxl_lock *lock)
 static void begin_text(const struct nxl_lock *member, struct text *text)
 {
     text_set(text, "'");
-    text_add_foreign_max(text, members_name(member), FOREIGN_MAX);
+    text_add_foreign_raw(text, members_name(member), FOREIGN_MAX);
     text_add(text, "': ");
 }
 
@@ -76,9 +76,9 @@ static void tell(struct members *m)
     } else {
         return;
     }
-    operation_tell(&front->operation, &text);
+    operation_set_errmsg(&front->operation, &text);
     if (result == LIFE_FAULT || result == LIFE_UNKNOWN)
-        front->client->message = text;
+        front->client->errmsg = text;
 }
 
 const struct operation *members_operation(const struct nxl_lock *lock)
@@ -157,7 +157,7 @@ static bool may_ask_early(const struct nxl_lock *front)
     const struct dialect *dialect =
         &front->operation.requests[0].server->dialect;
     return front->client->server_count == 1 && front->name.counter.len == 0 &&
-           !token_is_shared((struct slice){front->own_token, front->own_len}) &&
+           !token_has_share((struct slice){front->own_token, front->own_len}) &&
            strategies_are_known(dialect) && strategies_are_scripts(dialect);
 }
 
@@ -177,7 +177,7 @@ static void begin_member(
     struct members *m, struct nxl_lock *member, bool early, uint64_t now)
 {
     int rc = NXL_PENDING;
-    if (call_kinds[m->several.call].acquires)
+    if (call_traits[m->several.call].acquires)
         begin_acquire(m, member, early, now);
     else
         rc = m->type->start(member, &m->args, now);
@@ -281,7 +281,7 @@ static void member_lost(struct nxl_lock *member, uint64_t now)
     begin_text(member, &text);
     text_add(&text, operation_words(&member->renewing->operation));
     renewing->loss = member->renewing->loss;
-    operation_tell(&renewing->operation, &text);
+    operation_set_errmsg(&renewing->operation, &text);
     loss_announce(front, now);
 }
 
@@ -313,7 +313,7 @@ static void cancel(struct nxl_lock *front, uint64_t now)
 static void end(struct nxl_lock *front, uint64_t now)
 {
     struct members *m = members_of(front);
-    if (m->several.running && call_kinds[m->several.call].acquires)
+    if (m->several.running && call_traits[m->several.call].acquires)
         lock_cancel(front, now);
     for (unsigned i = 0; i < m->count; i++)
         life_discard(&m->locks[i]->life);

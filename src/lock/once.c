@@ -28,7 +28,7 @@ struct once *once_of(struct nxl_lock *lock)
 {
     if (lock->once || !(lock->once = calloc(1, sizeof(*lock->once))))
         return lock->once;
-    lock->once->work = lock->adopted ? WORK_OWN : WORK_NONE;
+    lock->once->work = lock->may_tell_adopted_work ? WORK_OWN : WORK_NONE;
     lock->once->terms = usual_terms();
     return lock->once;
 }
@@ -111,14 +111,14 @@ void once_over(struct nxl_lock *lock, int result)
     enum life_call call = lock->life.call;
     struct once *once = lock->once;
     if (call == CALL_ACQUIRE || call == CALL_ADOPT)
-        lock->adopted = call == CALL_ADOPT && result == NXL_OK;
+        lock->may_tell_adopted_work = call == CALL_ADOPT && result == NXL_OK;
     if (!once)
         return;
     if (call == CALL_ACQUIRE || (call == CALL_ADOPT && result == NXL_OK)) {
         once_reset(lock);
-        once->work = lock->adopted ? WORK_OWN : WORK_NONE;
+        once->work = lock->may_tell_adopted_work ? WORK_OWN : WORK_NONE;
     }
-    if (call == CALL_BEGIN || call == CALL_LOOK || call == CALL_TELL) {
+    if (call == CALL_BEGIN || call == CALL_READ_RECORD || call == CALL_TELL) {
         once->answered = false;
         if (is_answer(result) && once->found.count > 0)
             read_record(once);

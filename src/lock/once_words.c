@@ -2,7 +2,7 @@
 /* What errmsg says about a record. */
 #include <time.h>
 
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/once.h"
 
 const char *once_label(const struct record *record)
@@ -90,7 +90,7 @@ bool once_compose(const struct nxl_lock *lock, int result, struct text *message)
     } else if (result == NXL_FREE && call == CALL_FORGET) {
         text_add(message, "the record has changed, or is gone; look at it "
                           "again with nxl_once_begin() and NXL_ONCE_LOOK");
-    } else if (result == NXL_FREE && call == CALL_LOOK) {
+    } else if (result == NXL_FREE && call == CALL_READ_RECORD) {
         text_add(message, "no record keeps the work from being begun");
     } else {
         return false;

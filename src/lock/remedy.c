@@ -124,16 +124,18 @@ const char *remedy_at(enum fault fault, const struct server *s)
 {
     if (s->to.settings->to_sentinels)
         return remedy_at_sentinel(fault);
-    if (s->follows && (fault == FAULT_UNREACHABLE || fault == FAULT_TIMEOUT))
+    if (s->uses_sentinels &&
+        (fault == FAULT_UNREACHABLE || fault == FAULT_TIMEOUT))
         return "check that the Sentinels and the server that they name are up; "
                "if they name an address that cannot be reached from here, set "
                "replica-announce-ip at the servers, and sentinel announce-ip "
                "at the Sentinels";
-    if (s->follows && fault == FAULT_DEMOTED)
+    if (s->uses_sentinels && fault == FAULT_DEMOTED)
         return "wait until the Sentinels name the new primary (about a second "
                "after SENTINEL FAILOVER, half a minute after FAILOVER; do not "
                "send FAILOVER to a server that Sentinels watch)";
-    if (s->who.age && fault == FAULT_NO_INFO) /* guard_restarts must be on */
+    if (s->handshake_terms.age &&
+        fault == FAULT_NO_INFO) /* guard_restarts must be on */
         return "allow its user to run INFO (ACL: +info)";
     return remedy_of(fault);
 }

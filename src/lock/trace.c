@@ -3,7 +3,7 @@
 #include "lock/trace.h"
 
 #include "base/deadline.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/stats.h"
 
 static void trace_event(struct nxl_lock *lock, int kind, int operation,
@@ -34,7 +34,7 @@ void trace_attempt(struct nxl_lock *lock, uint64_t now)
     if (!lock->client->tracer)
         return;
     for (unsigned i = 0; i < lock->client->server_count && !why.len; i++)
-        message_at(&lock->operation, i, &why);
+        errmsg_at(&lock->operation, i, &why);
     trace_event(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, why.data, now);
 }
 

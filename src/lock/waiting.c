@@ -43,7 +43,8 @@ static bool has_line(const struct node *n, uint64_t now, struct text *why)
 unsigned waiting_connection(const struct nxl_lock *lock)
 {
     const struct server *s = lock->operation.requests[0].server;
-    return s->state == SERVER_UP && s->ended == FAULT_NONE ? s->connections : 0;
+    return s->state == SERVER_UP && s->end_fault == FAULT_NONE ? s->connections
+                                                               : 0;
 }
 
 /* ----------------------------------------------------- in line, or not at all
@@ -59,7 +60,7 @@ static void line_up(struct nxl_lock *lock, uint64_t now)
     if (!w->channel)
         w->channel = subscriber_open(&n->subscriber, lock->name.key);
     if (w->channel && list_empty(&w->node)) {
-        list_append(&w->channel->waiting, &w->node);
+        list_append(&w->channel->waiters, &w->node);
         channel_want(w->channel, now);
     }
     life_line_up(&lock->life, &w->line,
@@ -86,7 +87,7 @@ void waiting_line_up(struct nxl_lock *lock, uint64_t now)
     line_up(lock, now);
 }
 
-void waiting_settle(struct nxl_lock *lock, uint64_t now)
+void waiting_update(struct nxl_lock *lock, uint64_t now)
 {
     struct waiting *w = lock->name.waiting;
     if (life_in_line(&lock->life))
@@ -95,7 +96,7 @@ void waiting_settle(struct nxl_lock *lock, uint64_t now)
     if (list_empty(&w->node))
         return;
     list_remove(&w->node);
-    channel_rest(w->channel, now);
+    channel_unwant(w->channel, now);
 }
 
 void waiting_free(struct waiting *w)
@@ -104,7 +105,7 @@ void waiting_free(struct waiting *w)
         return;
     if (!list_empty(&w->node)) {
         list_remove(&w->node);
-        channel_rest(w->channel, clock_now());
+        channel_unwant(w->channel, clock_now());
     }
     if (w->channel)
         channel_close(w->channel, clock_now());

@@ -13,7 +13,7 @@
 struct waiting {
     struct line line;
     struct channel *channel;   /* of its name; NULL: it is never told */
-    struct list node;          /* in channel->waiting while it is in line */
+    struct list node;          /* in channel->waiters while it is in line */
     struct index_entry joined; /* from its first JOIN, by its token */
     struct slice client;       /* the client's word in its member of the line */
     unsigned tested_with;      /* the second connection that is being tested */
@@ -36,7 +36,7 @@ void waiting_answered(
     struct nxl_lock *lock, const struct outcome *outcome, uint64_t now);
 /* After the state machine of a lock that has waited ran: it may have left the
  * line. */
-void waiting_settle(struct nxl_lock *lock, uint64_t now);
+void waiting_update(struct nxl_lock *lock, uint64_t now);
 
 /* The lock is freed. NULL: it has never waited. */
 void waiting_free(struct waiting *w);

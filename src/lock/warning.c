@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/redact.h"
 #include "client/voters.h"
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "wire/strategies.h"
 
 static void mark_due(struct nxl_client *client, enum warning_kind kind)
@@ -79,7 +79,7 @@ void warning_of_records(const struct server *s, struct text *t)
 {
     struct text words;
     /* Nobody has begun anything; or what it says is not final. */
-    if (!s->who.asks_fsync || s->facts.loading)
+    if (!s->handshake_terms.asks_fsync || s->facts.loading)
         return;
     text_clear(&words);
     add_persistence(s, &words);
@@ -108,14 +108,15 @@ static void note_minority(const struct nxl_lock *lock)
     bool young;
     struct text words;
     text_clear(&words);
-    if (!message_minority(&lock->operation, &young, &words))
+    if (!errmsg_minority(&lock->operation, &young, &words))
         return;
-    enum warning_kind kind = young ? WARNING_YOUNG : WARNING_MINORITY;
+    enum warning_kind kind = young ? WARNING_QUARANTINE : WARNING_MINORITY;
     if (was_warned(client, kind))
         return;
     client->warning_text[kind] = words;
     mark_due(client, kind);
-    client->warned |= 1U << WARNING_YOUNG; /* implied by the other warning */
+    client->warned |=
+        1U << WARNING_QUARANTINE; /* implied by the other warning */
 }
 
 /* Not for the first lock: a program that takes a single one is gone before
@@ -169,7 +170,7 @@ void warning_note_longer(
         return;
     text_clear(text);
     text_addf(text, "%s: the lock '", s->to.address->name.data);
-    text_add_foreign_max(text, lock->operation.verb.key, FOREIGN_MAX);
+    text_add_foreign_raw(text, lock->operation.verb.key, FOREIGN_MAX);
     text_add(text, "' is held for ");
     text_add_duration(text, (uint64_t)left_ms, false);
     text_add(text, " more, but max_ttl_ms is ");

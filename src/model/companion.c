@@ -24,7 +24,7 @@ bool key_is_apart(struct slice key)
 static const char *const endings[COMPANIONS][2] = {
     [COMPANION_COUNTER] = {"}:f", ":f"},
     [COMPANION_LINE] = {"}:nxl-l", "::nxl-l"},
-    [COMPANION_MARK] = {"}:nxl-w", "::nxl-w"},
+    [COMPANION_LINE_MARK] = {"}:nxl-w", "::nxl-w"},
     [COMPANION_GAP] = {"}:nxl-g", "::nxl-g"},
     [COMPANION_RECORD] = {"}:once", "::once"},
     [COMPANION_EVERY] = {"}:every", ":every"},

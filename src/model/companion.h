@@ -16,13 +16,13 @@
 #include "base/slice.h"
 
 enum companion {
-    COMPANION_COUNTER, /* the fencing counter, a number */
-    COMPANION_LINE,    /* who waits in line, a sorted set */
-    COMPANION_MARK,    /* exists while somebody may wait in line; not the marker
-                        * key of wire/marker.h */
-    COMPANION_GAP,     /* exists while nobody in line is granted the lock */
-    COMPANION_RECORD,  /* work that must be done once, a string */
-    COMPANION_EVERY,   /* a run of the command with --every, itself a lock */
+    COMPANION_COUNTER,   /* the fencing counter, a number */
+    COMPANION_LINE,      /* who waits in line, a sorted set */
+    COMPANION_LINE_MARK, /* exists while somebody may wait in line; not the
+                          * marker key of wire/marker.h */
+    COMPANION_GAP,       /* exists while nobody in line is granted the lock */
+    COMPANION_RECORD,    /* work that must be done once, a string */
+    COMPANION_EVERY,     /* a run of the command with --every, itself a lock */
     COMPANIONS
 };
 

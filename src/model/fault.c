@@ -53,7 +53,7 @@ bool fault_is_transient(enum fault fault)
     return false;
 }
 
-bool fault_is_elsewhere(enum fault fault)
+bool fault_wants_reconnect(enum fault fault)
 {
     return fault == FAULT_NOT_PRIMARY || fault == FAULT_DEMOTED ||
            fault == FAULT_CLUSTER;

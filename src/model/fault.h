@@ -56,7 +56,7 @@ bool fault_is_transient(enum fault fault);
 
 /* Another server may answer at the same address by now (after a failover), so
  * connect again before the next request. */
-bool fault_is_elsewhere(enum fault fault);
+bool fault_wants_reconnect(enum fault fault);
 
 /* The server has carried it out; for what the Sentinels say, it does not count.
  */

@@ -21,11 +21,11 @@ enum guard {
     GUARD_EXPIRED,   /* the key of an expired lease is left alone */
     GUARD_LOSS,     /* a lease that cannot be renewed is lost by its deadline */
     GUARD_RELEASED, /* a lock that is being released is not renewed */
-    GUARD_FRESH_TOKEN, /* a token that may have been applied is not reused */
-    GUARD_HANDSHAKE,   /* nothing before AUTH and SELECT have succeeded */
-    GUARD_LATE_UNDO,   /* a cancelled acquire is undone */
-    GUARD_DEBTS,       /* an acquire whose connection was lost is undone */
-    GUARD_KILL,        /* the lost connection is killed before its cleanup */
+    GUARD_FRESH_TOKEN,  /* a token that may have been applied is not reused */
+    GUARD_HANDSHAKE,    /* nothing before AUTH and SELECT have succeeded */
+    GUARD_LATE_UNDO,    /* a cancelled acquire is undone */
+    GUARD_LOST_ACQUIRE, /* an acquire whose connection was lost is undone */
+    GUARD_KILL,         /* the lost connection is killed before its cleanup */
     GUARD_FIRST_CONNECTION, /* ... that one, and none that was lost later */
     GUARD_CLOBBER,    /* a value written by a bare GETSET is not deleted */
     GUARD_TAKE_OVER,  /* an abandoned lock is replaced by compare-and-set */
@@ -36,7 +36,7 @@ enum guard {
     GUARD_LONGER,     /* ... until the longest lease that was seen is over */
     GUARD_SECOND_HISTORY, /* a second history is a promotion */
     GUARD_AGE, /* a primary that was promoted nobody knows when has no vote */
-    GUARD_HANDED_OVER,  /* only the former primary says that it handed over */
+    GUARD_COORDINATED,  /* only the former primary says that nothing was lost */
     GUARD_SAME_HISTORY, /* a sign of life is of the same primary */
     GUARD_ALIVE,        /* a silent connection is asked before it is trusted */
     GUARD_HEARD,        /* a sign of life is as old as the answer before it */

@@ -51,7 +51,7 @@ struct share token_share(struct slice token);
 
 /* Has the token a share? token is one, or a value that was seen in its place.
  * It only looks at one byte, because every request asks for this. */
-static inline bool token_is_shared(struct slice token)
+static inline bool token_has_share(struct slice token)
 {
     return token.len > UUID_TEXT && token.data[UUID_TEXT] == '+';
 }

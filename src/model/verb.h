@@ -40,7 +40,7 @@ enum once_state {
 /* What a record is asked or told. */
 struct once_terms {
     bool retries;             /* BEGIN: also what is in doubt */
-    struct slice fingerprint; /* BEGIN, LOOK; empty: none */
+    struct slice fingerprint; /* BEGIN, READ_RECORD; empty: none */
     uint64_t keep_ms;         /* BEGIN; TELL where there is no record */
     /* TELL */
     enum once_state reported; /* how the work ended */
@@ -57,7 +57,7 @@ struct verb {
     bool want_left;  /* ACQUIRE: when busy, say how long the holder has left */
     bool may_wait;   /* ACQUIRE: if the lock is busy, its caller waits for it */
     /* ACQUIRE with want_left, of an exclusive lock: say whether several hold it
-     * (outcome.several) */
+     * (outcome.several_holders) */
     bool asks_kind;
     /* BEGIN, EXTEND of an acquire: the key may hold the token, by a wait in
      * line */
@@ -68,9 +68,10 @@ struct verb {
     /* QUERY: the command changes something, and says so by 1, or by 0 that
      * there was nothing to change. Else it only reads. */
     bool changes;
-    bool test_listener; /* JOIN, STAY: say whether the client listens */
-    bool has_followers; /* RELEASE, TELL: somebody is probably in line behind it
-                         */
+    bool test_listener;      /* JOIN, STAY: say whether the client listens */
+    bool has_waiters_behind; /* RELEASE, TELL: somebody is probably in line
+                              * behind it
+                              */
     struct slice key;
     /* ACQUIRE, EXTEND, RELEASE, CAP_TTL: the whole value. INSPECT: empty, or
      * the token to compare with (then the outcome is MINE or NOT_MINE). */
@@ -105,14 +106,14 @@ struct verb {
         size_t arg_count; /* QUERY */
     };
     union {
-        const struct once_terms *once; /* BEGIN, LOOK, TELL, FORGET */
+        const struct once_terms *once; /* BEGIN, READ_RECORD, TELL, FORGET */
         /* ACQUIRE of an exclusive lock, one of several: only if this key holds
          * the token; otherwise the lock counts as busy. NULL: it is alone */
         const struct slice *after;
         const struct slice *args; /* QUERY */
     };
-    /* QUERY: the answer. BEGIN, LOOK, TELL: the record's first line, and its
-     * result, as they are now; neither, if there is no record. INSPECT: of
+    /* QUERY: the answer. BEGIN, READ_RECORD, TELL: the record's first line, and
+     * its result, as they are now; neither, if there is no record. INSPECT: of
      * several holders, in turn their tokens and how many ms each has left;
      * NULL: one is enough */
     struct reply_values *values;
@@ -133,9 +134,10 @@ enum outcome_kind {
                        * UNDO_BEGIN: the token had not begun. QUERY that
                        * changes: there was nothing to change */
     OUTCOME_SEEN,     /* INSPECT without token: value, left_ms */
-    OUTCOME_FREE,     /* INSPECT without token: no such key. LOOK: may begin */
+    OUTCOME_FREE, /* INSPECT without token: no such key. READ_RECORD: may begin
+                   */
     /* BEGIN: there is nothing to begin (found), and the key does not hold the
-     * token. LOOK: found */
+     * token. READ_RECORD: found */
     OUTCOME_RECORDED,
     OUTCOME_FAULT /* no decision: fault, text, unsure */
 };
@@ -148,7 +150,8 @@ enum once_found {
     FOUND_DONE,
     FOUND_DOUBT,
     FOUND_MISMATCH, /* of the fingerprint */
-    FOUND_BUSY /* LOOK, FORGET: the work is in progress, or the key is taken */
+    FOUND_BUSY /* READ_RECORD, FORGET: the work is in progress, or the key is
+                  taken */
 };
 
 #define LEFT_FOREVER (-1) /* the key never expires */
@@ -191,14 +194,14 @@ struct outcome {
     bool unsure;
     /* FAULT: the server has certainly carried it out, but that does not count:
      * a grant is void and has to be undone. */
-    bool granted;
+    bool applied;
     bool left_line; /* MINE after RELEASE: it held nothing, but was in line */
     enum once_found found : 8; /* RECORDED; NOT_MINE after FORGET */
     /* BUSY, with verb.earlier_token_possible: what removes the earlier token is
      * not done, or was given up, so it may be this token that keeps the lock
      * busy. */
     bool earlier_token_may_remain;
-    bool several;     /* BUSY, with verb.asks_kind: several hold the lock */
+    bool several_holders; /* BUSY, with verb.asks_kind: several hold the lock */
     bool no_listener; /* BUSY in line, with verb.test_listener: the channel has
                          no listener */
     /* The number of the server's connection over which it was answered; 0: it

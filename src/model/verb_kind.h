@@ -34,7 +34,7 @@ enum verb_kind {
      * which also records that the work has begun; a key that holds the token
      * already, after a wait in line, counts as free. */
     VERB_BEGIN,
-    VERB_LOOK, /* what would BEGIN find? */
+    VERB_READ_RECORD, /* what would BEGIN find? */
     /* Record the outcome of the work that the token began; delete the key if
      * it holds the token. */
     VERB_TELL,
@@ -56,9 +56,10 @@ enum verb_residue {
 
 /* Does "the key holds our token" count, if the server has no vote? */
 enum verb_mine {
-    MINE_UNLESS_UNFIT, /* yes, unless no lock counts at that server */
-    MINE_IF_VOTING,    /* no: a restart may have restored a released key */
-    MINE_ANYWHERE      /* yes: it only says that something is done */
+    MINE_UNLESS_EXCLUDED, /* yes, unless a person has to change something
+                           * first: eligibility.reason */
+    MINE_IF_VOTING,       /* no: a restart may have restored a released key */
+    MINE_ANYWHERE         /* yes: it only says that something is done */
 };
 
 /* Does the token's use end when the server has carried the verb out? */
@@ -100,7 +101,8 @@ struct verb_traits {
     bool has_values : 1;    /* its answer, in any form, is stored in .values */
     bool changes_no_lock : 1; /* nothing that a lock relies on */
     bool tells_left : 1;      /* .want_left is used */
-    bool hands_over : 1; /* it gives the lock up: .gap_ms, .has_followers */
+    bool
+        hands_over : 1; /* it gives the lock up: .gap_ms, .has_waiters_behind */
     /* With wait_replicas its effect counts only when so many replicas have it.
      * What JOIN and STAY grant is confirmed by one of these. */
     bool needs_copies : 1;
@@ -165,7 +167,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .may_grant = true,
         .waits_in_line = true,
         .needs_confirmation = true},
-    [VERB_SUBSCRIBE] = {.mine = MINE_UNLESS_UNFIT},
+    [VERB_SUBSCRIBE] = {.mine = MINE_UNLESS_EXCLUDED},
     [VERB_BEGIN] = {.residue = RESIDUE_LATE_KEY,
         .undo = VERB_UNDO_BEGIN,
         .may_grant = true,
@@ -174,7 +176,7 @@ static const struct verb_traits verb_traits[VERB_KINDS] = {
         .uses_record = true,
         .has_values = true,
         .needs_confirmation = true},
-    [VERB_LOOK] = {.uses_record = true,
+    [VERB_READ_RECORD] = {.uses_record = true,
         .has_values = true,
         .changes_no_lock = true,
         .needs_confirmation = true},

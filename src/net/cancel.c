@@ -10,7 +10,7 @@ void request_discard(struct server *s, uint64_t now)
     struct conn *c = &s->conn;
     size_t before = buf_len(&c->out);
     if (!slots_reserve(&c->slots, 1) || !command_discard(&c->out)) {
-        s->ended = FAULT_SYSTEM;
+        s->end_fault = FAULT_SYSTEM;
         return;
     }
     slots_push(&c->slots,
@@ -24,8 +24,8 @@ static void add_cleaner(struct server *s, struct cleaner *k,
     cleaner_start(k, cause, of, now);
     list_append(&s->cleaners, &k->node);
     if (k->cleanup.state == CLEANUP_IDLE)
-        list_append(&s->due, &k->due);
-    s->due_known = false;
+        list_append(&s->idle_cleaners, &k->idle_node);
+    s->cleanup_times_known = false;
 }
 
 /* A token that is too long for a cleaner is no lock's: nothing is cleaned up.
@@ -68,7 +68,7 @@ static struct cleaner *begin_cleanup(
     exchange_inherit(&k->exchange, &r->exchange);
     add_cleaner(s, k, cause, verb, now);
     if (in_use)
-        cleaner_link(k, &r->stray_cleaner);
+        cleaner_link(k, &r->acquire_cleaner);
     return k;
 }
 
@@ -79,12 +79,12 @@ static struct cancelled describe(
         .verb = r->exchange.verb->kind,
         .stage = stage,
         .undo = undo,
-        .holds = r->exchange.verb->may_hold_token,
+        .may_hold = r->exchange.verb->may_hold_token,
         .never_undo = !exchange_may_undo(&r->exchange),
         .compares = exchange_compares(&r->exchange),
         .never_sent = r->sent_at == 0,
         .unsure = r->unsure,
-        .known = r->stray_cleaner ? &r->stray_cleaner->cleanup : NULL,
+        .cleanup = r->acquire_cleaner ? &r->acquire_cleaner->cleanup : NULL,
     };
 }
 
@@ -99,31 +99,32 @@ void request_lost(
 
 /* The cleanup of the unanswered acquire of token, if there is one and it may
  * delete. */
-static struct cleanup *known_of(const struct request *r, struct slice token)
+static struct cleanup *acquire_cleanup_of(
+    const struct request *r, struct slice token)
 {
-    bool known = r->stray_cleaner &&
-                 exchange_may_undo(&r->stray_cleaner->exchange) &&
-                 slice_equal(r->stray_cleaner->verb.token, token);
-    return known ? &r->stray_cleaner->cleanup : NULL;
+    bool known = r->acquire_cleaner &&
+                 exchange_may_undo(&r->acquire_cleaner->exchange) &&
+                 slice_equal(r->acquire_cleaner->verb.token, token);
+    return known ? &r->acquire_cleaner->cleanup : NULL;
 }
 
 static void end_use(struct server *s, struct request *r, struct slice token,
     uint64_t not_after, uint64_t now)
 {
-    struct cleanup *known = known_of(r, token);
-    if (known)
-        cleanup_not_in_use(known, not_after, now);
-    s->due_known = false;
+    struct cleanup *cleanup = acquire_cleanup_of(r, token);
+    if (cleanup)
+        cleanup_not_in_use(cleanup, not_after, now);
+    s->cleanup_times_known = false;
 }
 
 void request_released(struct server *s, struct request *r, uint64_t now)
 {
     const struct verb *verb = r->exchange.verb;
-    struct cleanup *known = known_of(r, verb->token);
-    if (known)
+    struct cleanup *cleanup = acquire_cleanup_of(r, verb->token);
+    if (cleanup)
         cleanup_release_answered(
-            known, &r->exchange.outcome, verb->not_after, now);
-    s->due_known = false;
+            cleanup, &r->exchange.outcome, verb->not_after, now);
+    s->cleanup_times_known = false;
 }
 
 /* The kind of slot for a request that is no longer waited for, by what it may
@@ -212,7 +213,7 @@ bool server_cancel(struct request *r, bool undo, uint64_t now)
         return true;
     if (r->state == REQUEST_SENT)
         return cancel_formatted(s, r, undo, now);
-    bool waits = r->state == REQUEST_WAITING;
+    bool waits = r->state == REQUEST_QUEUED;
     /* What waits for replicas was applied, so it has not "changed nothing". */
     r->unsure = r->unsure || r->state == REQUEST_AWAITS_REPLICAS;
     if (r->state != REQUEST_IDLE)
@@ -248,7 +249,7 @@ void server_clean_up(struct request *r, struct slice token, uint32_t ttl_ms,
     clean_up(r, &of, now);
 }
 
-void server_unbegin(
+void server_undo_begin(
     struct request *r, struct slice token, uint32_t ttl_ms, uint64_t now)
 {
     struct verb of = {.kind = VERB_BEGIN, .token = token, .ttl_ms = ttl_ms};
@@ -290,7 +291,7 @@ void server_adopt(
 {
     struct server *s = r->server;
     struct list *node = s->cleaners.next, *next;
-    s->due_known = false;
+    s->cleanup_times_known = false;
     for (; node != &s->cleaners; node = next) {
         next = node->next;
         struct cleaner *k = list_entry(node, struct cleaner, node);
@@ -300,16 +301,16 @@ void server_adopt(
         if (cleanup_over(&k->cleanup))
             cleaner_free(k);
         else
-            cleaner_link(k, &r->stray_cleaner);
+            cleaner_link(k, &r->acquire_cleaner);
     }
 }
 
 void request_wait_again(struct server *s, struct request *r)
 {
-    r->state = REQUEST_WAITING;
+    r->state = REQUEST_QUEUED;
     if (r->exchange.step == 0)
         r->sent_at = 0;
-    list_append(&s->waiting, &r->node);
+    list_append(&s->queued, &r->node);
 }
 
 /* ------------------------------------------------------- past the deadline */
@@ -325,8 +326,8 @@ static void withdraw_delete(
         request_discard(s, now);
     cleanup_withdrawn(&k->cleanup, now);
     if (k->cleanup.state == CLEANUP_IDLE)
-        list_append(&s->due, &k->due);
-    s->due_known = false;
+        list_append(&s->idle_cleaners, &k->idle_node);
+    s->cleanup_times_known = false;
 }
 
 /* A TELL that would delete the key, which by now may be another process's. It
@@ -377,61 +378,63 @@ void requests_withdraw_late(struct server *s, uint64_t now)
 
 /* Finds the earliest times of the list. A server that hangs may leave many
  * cleanups, so the list is searched only after one has changed, not in every
- * turn. */
-static void find_due_times(struct server *s)
+ * iteration of the loop. */
+static void find_cleanup_times(struct server *s)
 {
-    if (s->due_known)
+    if (s->cleanup_times_known)
         return;
-    s->due_known = true;
-    s->due_next = s->due_over = NEVER;
-    for (struct list *n = s->due.next; n != &s->due; n = n->next) {
-        const struct cleaner *k = list_entry(n, struct cleaner, due);
-        s->due_next = earlier(s->due_next, k->cleanup.next_try);
-        s->due_over = earlier(s->due_over, k->cleanup.until);
+    s->cleanup_times_known = true;
+    s->cleanup_next_at = s->cleanup_expires_at = NEVER;
+    for (struct list *n = s->idle_cleaners.next; n != &s->idle_cleaners;
+         n = n->next) {
+        const struct cleaner *k = list_entry(n, struct cleaner, idle_node);
+        s->cleanup_next_at = earlier(s->cleanup_next_at, k->cleanup.next_try);
+        s->cleanup_expires_at =
+            earlier(s->cleanup_expires_at, k->cleanup.until);
     }
 }
 
-void due_over(struct server *s, struct cleaner *k)
+void cleanup_finished(struct server *s, struct cleaner *k)
 {
-    s->given_up += k->cleanup.state == CLEANUP_EXPIRED;
+    s->given_up += k->cleanup.state == CLEANUP_GIVEN_UP;
     cleaner_free(k);
 }
 
-/* An expired cleanup must not cause further turns. None of those in this list
- * has a slot on the connection, so they can be freed. */
-void due_expire(struct server *s, uint64_t now)
+/* An expired cleanup must not cause further iterations. None of those in this
+ * list has a slot on the connection, so they can be freed. */
+void cleanups_expire(struct server *s, uint64_t now)
 {
-    find_due_times(s);
-    if (now < s->due_over)
+    find_cleanup_times(s);
+    if (now < s->cleanup_expires_at)
         return;
-    s->due_known = false;
-    struct list *node = s->due.next, *next;
-    for (; node != &s->due; node = next) {
+    s->cleanup_times_known = false;
+    struct list *node = s->idle_cleaners.next, *next;
+    for (; node != &s->idle_cleaners; node = next) {
         next = node->next;
-        struct cleaner *k = list_entry(node, struct cleaner, due);
+        struct cleaner *k = list_entry(node, struct cleaner, idle_node);
         cleanup_tick(&k->cleanup, now);
         if (cleanup_over(&k->cleanup))
-            due_over(s, k);
+            cleanup_finished(s, k);
     }
 }
 
-void due_push(struct server *s, uint64_t now)
+void cleanups_send(struct server *s, uint64_t now)
 {
-    find_due_times(s);
-    if (now < s->due_next || s->conn.blocked)
+    find_cleanup_times(s);
+    if (now < s->cleanup_next_at || s->conn.blocked)
         return;
-    s->due_known = false;
-    struct list *node = s->due.next, *next;
-    for (; node != &s->due; node = next) {
+    s->cleanup_times_known = false;
+    struct list *node = s->idle_cleaners.next, *next;
+    for (; node != &s->idle_cleaners; node = next) {
         next = node->next;
-        struct cleaner *k = list_entry(node, struct cleaner, due);
+        struct cleaner *k = list_entry(node, struct cleaner, idle_node);
         if (k->cleanup.next_try <= now && !s->dialect.in_transaction)
             cleaner_send(k, &s->conn, &s->dialect, &s->facts, now);
     }
 }
 
-uint64_t due_at(struct server *s)
+uint64_t cleanups_next_at(struct server *s)
 {
-    find_due_times(s);
-    return s->due_next;
+    find_cleanup_times(s);
+    return s->cleanup_next_at;
 }

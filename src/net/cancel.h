@@ -26,7 +26,7 @@ bool server_cancel(struct request *r, bool undo, uint64_t now);
 void server_clean_up(struct request *r, struct slice token, uint32_t ttl_ms,
     uint64_t not_after, uint64_t now);
 /* Likewise of a BEGIN that was granted, but whose caller does not know it. */
-void server_unbegin(
+void server_undo_begin(
     struct request *r, struct slice token, uint32_t ttl_ms, uint64_t now);
 
 /* Adoption. server_can_adopt() is asked for all servers first: false means that
@@ -64,20 +64,21 @@ void request_discard(struct server *s, uint64_t now);
  * too late: it waits to be formatted anew. */
 void requests_withdraw_late(struct server *s, uint64_t now);
 
-/* Of the cleanups that are due (CLEANUP_IDLE) the server has a list, s->due. */
+/* Of the cleanups with nothing under way (CLEANUP_IDLE) the server has a list,
+ * s->idle_cleaners. */
 
 /* The cleanup is over: frees k, and counts it if it was given up. */
-void due_over(struct server *s, struct cleaner *k);
+void cleanup_finished(struct server *s, struct cleaner *k);
 
 /* Drops cleanups that have expired, whether there is a connection or not. */
-void due_expire(struct server *s, uint64_t now);
+void cleanups_expire(struct server *s, uint64_t now);
 
 /* Formats those whose time has come. They are sent before anything else: an
  * acquire of the same name must not find a key that is about to be removed. */
-void due_push(struct server *s, uint64_t now);
+void cleanups_send(struct server *s, uint64_t now);
 
 /* When the first cleanup is to be sent. Those that are under way, which may be
  * many, are not searched. */
-uint64_t due_at(struct server *s);
+uint64_t cleanups_next_at(struct server *s);
 
 #endif

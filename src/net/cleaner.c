@@ -27,7 +27,7 @@ struct cleaner *cleaner_new(struct slice key, size_t token_room)
     if (!k)
         return NULL;
     list_init(&k->node);
-    list_init(&k->due);
+    list_init(&k->idle_node);
     k->room = room;
     set_key(k, key);
     return k;
@@ -51,7 +51,7 @@ void cleaner_free(struct cleaner *k)
     if (k->link)
         *k->link = NULL;
     list_remove(&k->node);
-    list_remove(&k->due);
+    list_remove(&k->idle_node);
     exchange_free(&k->exchange);
     free(k);
 }
@@ -151,7 +151,7 @@ bool cleaner_send(struct cleaner *k, struct conn *c, struct dialect *dialect,
         cleanup_put_off(&k->cleanup, now);
         return false;
     }
-    list_remove(&k->due);
+    list_remove(&k->idle_node);
     return true;
 }
 

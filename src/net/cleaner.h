@@ -18,10 +18,10 @@
 #include "wire/handshake.h"
 
 struct cleaner {
-    struct list node; /* in the server's cleaners */
-    struct list due;  /* and in those of them that are CLEANUP_IDLE */
+    struct list node;      /* in the server's cleaners */
+    struct list idle_node; /* and in those of them that are CLEANUP_IDLE */
     struct cleanup cleanup;
-    /* The request's pointer to this cleaner (request.stray_cleaner), which is
+    /* The request's pointer to this cleaner (request.acquire_cleaner), which is
      * reset when the cleaner is freed; NULL: there is none. */
     struct cleaner **link;
     struct exchange exchange; /* of the compare-and-delete that was sent */
@@ -49,14 +49,14 @@ void cleaner_start(struct cleaner *k, enum cleanup_cause cause,
     const struct verb *of, uint64_t now);
 
 /* Appends the commands that are due to the connection. If there were any, the
- * cleaner leaves the list of those that are due. False: out of memory, or a
+ * cleaner leaves the list of those that are idle. False: out of memory, or a
  * transaction is open; it is tried again later. */
 bool cleaner_send(struct cleaner *k, struct conn *c, struct dialect *dialect,
     const struct facts *facts, uint64_t now);
 
 /* Take replies in. Afterwards the caller looks at the state of the cleanup: if
  * it is over, frees the cleaner; if it is CLEANUP_IDLE, puts it into the list
- * of those that are due. While it is CLEANUP_DELETING more replies follow. */
+ * of those that are idle. While it is CLEANUP_DELETING more replies follow. */
 void cleaner_kill_answered(
     struct cleaner *k, const struct reply *reply, uint64_t now);
 void cleaner_delete_answered(struct cleaner *k, const struct reply *reply,

@@ -77,20 +77,20 @@ void connect_cancel(struct server *s)
 
 static enum fault handshake_done(struct server *s)
 {
-    if (s->who.needs_info && s->handshake.facts.loading) {
+    if (s->handshake_terms.needs_info && s->handshake.facts.loading) {
         /* While the server loads, INFO does not show its final persistence
          * settings. */
         text_set(&s->why, "LOADING the server is reading its data in");
         return FAULT_RETRY;
     }
-    if (!s->handshake.facts.told_at)
-        s->handshake.facts.told_at = s->handshake.told_at;
+    if (!s->handshake.facts.answered_at)
+        s->handshake.facts.answered_at = s->handshake.answered_at;
     s->state = SERVER_UP;
     s->trying = false;
-    s->known = true;
+    s->completed_handshake = true;
     s->facts = s->handshake.facts;
     s->logged_in = !s->facts.no_login;
-    login_accepted(&s->login);
+    login_note_success(&s->login);
     s->dialect.scripts_unverified =
         s->facts.no_scripts || s->dialect.ttl_in_values;
     return FAULT_NONE;
@@ -131,7 +131,7 @@ enum fault connect_reply(struct server *s, const struct reply *reply)
 {
     enum fault fault = FAULT_NONE;
     /* heard_at was read an unknown time before the reply came. */
-    s->handshake.told_at = later(s->heard_at, clock_now());
+    s->handshake.answered_at = later(s->heard_at, clock_now());
     switch (handshake_reply(&s->handshake, reply, &fault)) {
     case HANDSHAKE_WAIT:
         return FAULT_NONE;
@@ -151,10 +151,10 @@ enum fault connect_reply(struct server *s, const struct reply *reply)
 
 void connect_explain_close(struct server *s)
 {
-    if (s->known || s->listens || !reader_idle(s->conn.reader) ||
+    if (s->completed_handshake || s->listens || !reader_idle(s->conn.reader) ||
         !handshake_unanswered(&s->handshake))
         return;
-    if (s->who.sentinel) {
+    if (s->handshake_terms.sentinel) {
         text_add(&s->why, " before it answered INFO");
         if (!s->to.tls)
             text_add(&s->why, " (a TLS port? write rediss+sentinel://, or add "
@@ -164,7 +164,7 @@ void connect_explain_close(struct server *s)
     text_addf(&s->why,
         " before it answered CLIENT or INFO (%sa proxy for commands with keys "
         "only is not supported)",
-        s->to.tls    ? ""
-        : s->follows ? "a TLS port? write rediss+sentinel://; "
-                     : "a TLS port? write rediss://; ");
+        s->to.tls           ? ""
+        : s->uses_sentinels ? "a TLS port? write rediss+sentinel://; "
+                            : "a TLS port? write rediss://; ");
 }

@@ -83,7 +83,7 @@ static void note_failure(struct dial *d, unsigned address, int reached,
 static void note_present(
     struct dial *d, enum fault fault, const struct text *words)
 {
-    note_failure(d, d->present, (int)d->stage, fault, words);
+    note_failure(d, d->current, (int)d->stage, fault, words);
 }
 
 /* The class of a failure to create a socket, by errno. */
@@ -163,10 +163,10 @@ struct opened {
 static bool open_next(
     struct dial *d, const struct target *to, struct opened *opened)
 {
-    while (d->left) {
-        unsigned address = (unsigned)__builtin_ctz(d->left);
+    while (d->untried) {
+        unsigned address = (unsigned)__builtin_ctz(d->untried);
         struct text words;
-        d->left &= d->left - 1;
+        d->untried &= d->untried - 1;
         int s = socket_open_tcp(
             &d->found.list[address], to->settings->keepalive_s, &words);
         enum fault fault = s < 0 ? socket_fault() : FAULT_UNREACHABLE;
@@ -187,8 +187,8 @@ static enum dial_state use(struct dial *d, const struct target *to,
     uint64_t now, const struct opened *opened, struct transport *made)
 {
     struct text words;
-    uint64_t shares = (uint64_t)__builtin_popcount(d->left) + 1;
-    d->present = opened->address;
+    uint64_t shares = (uint64_t)__builtin_popcount(d->untried) + 1;
+    d->current = opened->address;
     d->stage = DIAL_TRYING;
     d->address_end = deadline_after(now, deadline_left(d->end, now) / shares);
     if (opened->connected)
@@ -215,9 +215,9 @@ static enum dial_state try_next(struct dial *d, const struct target *to,
             if (state != DIAL_FAILED)
                 return state;
         }
-        d->left = d->silent;
-        d->silent = 0;
-    } while (d->left && now < d->end);
+        d->untried = d->unanswered;
+        d->unanswered = 0;
+    } while (d->untried && now < d->end);
     return fail(d, error);
 }
 
@@ -231,15 +231,15 @@ static void leave_one(struct dial *d, unsigned nth)
 {
     qsort(d->found.list, d->found.count, sizeof(d->found.list[0]),
         compare_addresses);
-    d->left &= nth <= d->found.count ? 1U << (nth - 1) : 0;
-    if (!d->left)
+    d->untried &= nth <= d->found.count ? 1U << (nth - 1) : 0;
+    if (!d->untried)
         text_addf(&d->why, "the host has %zu addresses", d->found.count);
 }
 
 static enum dial_state try_all(struct dial *d, const struct target *to,
     uint64_t now, struct transport *made, struct text *error)
 {
-    d->left = (1U << d->found.count) - 1;
+    d->untried = (1U << d->found.count) - 1;
     if (to->nth)
         leave_one(d, to->nth);
     return try_next(d, to, now, made, error);
@@ -416,7 +416,7 @@ static enum dial_state end_share(struct dial *d, const struct target *to,
         return DIAL_WAIT;
     }
     note_silence(d);
-    d->silent |= 1U << d->present;
+    d->unanswered |= 1U << d->current;
     drop_attempt(d);
     enum dial_state state = use(d, to, now, &opened, made);
     return state == DIAL_FAILED ? try_next(d, to, now, made, error) : state;

@@ -26,9 +26,10 @@ struct dial {
              * idle */
     struct transport transport; /* SECURING: in its handshake */
     struct addresses found;
-    unsigned left;    /* the addresses to try, by bits */
-    unsigned silent;  /* likewise: those whose share ended without an answer */
-    unsigned present; /* the one that is being tried */
+    unsigned untried; /* the addresses to try, by bits */
+    unsigned
+        unanswered;   /* likewise: those whose share ended without an answer */
+    unsigned current; /* the one that is being tried */
     uint64_t end, address_end;
     /* Of the attempt so far: the gravest fault (see fault_worse()) of the
      * addresses that got furthest, and why, with each different cause. */

@@ -112,7 +112,7 @@ bool login_is_needed(const struct login *l)
 static enum login_state fail(struct login *l, enum fault fault)
 {
     l->refused_until = 0;
-    l->second = false;
+    l->after_refusal = false;
     l->fault = fault;
     return LOGIN_FAILED;
 }
@@ -137,7 +137,7 @@ static enum login_state take(struct login *l, const char *user, char *password,
     bool changed = replace(l, copy, password);
     if (was_refused && !changed)
         return fail(l, FAULT_DENIED);
-    l->second = was_refused;
+    l->after_refusal = was_refused;
     l->refused_until = 0;
     return LOGIN_READY;
 }
@@ -286,16 +286,16 @@ void login_cancel(struct login *l)
     l->busy = false;
 }
 
-bool login_refused(struct login *l, uint64_t now)
+bool login_note_refusal(struct login *l, uint64_t now)
 {
-    bool again = login_is_needed(l) && is_owned(l) && !l->second;
+    bool again = login_is_needed(l) && is_owned(l) && !l->after_refusal;
 
     l->refused_until = again ? deadline_after(now, RESULT_LASTS) : 0;
-    l->second = false;
+    l->after_refusal = false;
     return again;
 }
 
-bool login_is_old(struct login *l, uint64_t now)
+bool login_drop_stale(struct login *l, uint64_t now)
 {
     if (now >= l->refused_until || !l->busy || !job_over(&l->job->job) ||
         now < deadline_after(l->job->ended_at, LEFT_LYING))
@@ -306,10 +306,10 @@ bool login_is_old(struct login *l, uint64_t now)
     return true;
 }
 
-void login_accepted(struct login *l)
+void login_note_success(struct login *l)
 {
     l->refused_until = 0;
-    l->second = false;
+    l->after_refusal = false;
 }
 
 struct job *login_detach(struct login *l)

@@ -27,7 +27,7 @@ struct login {
     bool busy;             /* an attempt waits for it */
     uint64_t refused_until; /* the server has refused the ones in use; so long
                              * nothing but other ones is worth a connection */
-    bool second;            /* these have replaced refused ones */
+    bool after_refusal;     /* these have replaced refused ones */
     enum fault fault;       /* FAILED: its class */
 };
 
@@ -58,13 +58,13 @@ void login_cancel(struct login *l);
 /* The server has refused them. True: connect again, because a file or callback
  * may have other ones by now; if not, the next start fails. Only once in a
  * row. */
-bool login_refused(struct login *l, uint64_t now);
+bool login_note_refusal(struct login *l, uint64_t now);
 /* A new request waits for the connection. True: drops a callback's result that
  * was not used yet and would only confirm a refusal, so start again: both may
  * be out of date. */
-bool login_is_old(struct login *l, uint64_t now);
+bool login_drop_stale(struct login *l, uint64_t now);
 /* The server has accepted them. */
-void login_accepted(struct login *l);
+void login_note_success(struct login *l);
 
 /* Takes out the callback under way, whose job the caller waits for and drops.
  * NULL: there is none. */

@@ -65,7 +65,7 @@ static bool is_due(const struct name_check *c, bool used, uint64_t now)
 }
 
 /* Starts the look-up, or asks whether it is over. */
-static bool look_up(
+static bool check_addresses(
     struct name_check *c, const struct target *to, int fd, uint64_t now)
 {
     struct addresses found = {.count = 0};
@@ -92,7 +92,7 @@ static bool look_up(
 bool name_check_moved(struct name_check *c, const struct target *to, int fd,
     bool used, uint64_t now)
 {
-    return is_due(c, used, now) && look_up(c, to, fd, now);
+    return is_due(c, used, now) && check_addresses(c, to, fd, now);
 }
 
 void name_check_stop(struct name_check *c)

@@ -14,7 +14,7 @@ static void quote(const struct server *s, struct text *t, struct slice bytes)
 
     /* Our own table has these words too, so they are no reason to omit the
      * rest, and stay if that is omitted. */
-    text_add_foreign_max(t, known, FOREIGN_MAX);
+    text_add_foreign_raw(t, known, FOREIGN_MAX);
     bytes.data += known.len;
     bytes.len -= known.len;
     if (known.len > 0 && bytes.len > 0 && bytes.data[0] == ' ') {

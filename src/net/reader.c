@@ -33,7 +33,7 @@ struct reader {
      * speaks. */
     size_t head_len;
     char head[HEAD];
-    bool behind; /* something was fed after the last reply taken */
+    bool has_unread; /* something was fed after the last reply taken */
     bool broken;
     bool stuck;               /* by what was received, not by how much */
     bool starved;             /* broken for lack of memory */
@@ -101,7 +101,7 @@ static void *create_string(const redisReadTask *task, char *bytes, size_t len)
         if (reply->kind != REPLY_STRING || task->parent)
             return refuse_reply(r, "the server's reply is longer than any this "
                                    "library asks for");
-        reply->cut = true;
+        reply->truncated = true;
         len = room;
     }
 
@@ -240,7 +240,7 @@ bool reader_reset(struct reader *r)
     redisReaderFree(r->parser);
     r->parser = fresh;
     r->broken = r->stuck = r->starved = false;
-    r->behind = false;
+    r->has_unread = false;
     r->head_len = 0;
     r->text_used = 0;
     return true;
@@ -274,7 +274,7 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
     if (len == 0)
         return true;
 
-    r->behind = true;
+    r->has_unread = true;
     size_t backlog = r->parser->len - r->parser->pos;
     size_t most = backlog_limit(r->parser, r->expected.loose);
     if (backlog > most || len > most - backlog) {
@@ -314,13 +314,13 @@ int reader_next(
     r->expected = expected;
     if (r->broken)
         return -1;
-    if (!r->behind)
+    if (!r->has_unread)
         return 0;
     remember_head(r);
     if (redisReaderGetReply(r->parser, &object) == REDIS_OK) {
         *reply = object;
         if (object)
-            r->behind = r->parser->pos < r->parser->len;
+            r->has_unread = r->parser->pos < r->parser->len;
         return object ? 1 : 0;
     }
     r->broken = true;
@@ -340,7 +340,7 @@ struct slice reader_head(const struct reader *r)
 
 bool reader_idle(const struct reader *r)
 {
-    return !r->behind;
+    return !r->has_unread;
 }
 
 const char *reader_error(const struct reader *r)

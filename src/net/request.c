@@ -22,9 +22,9 @@ void request_free(struct request *r)
 {
     spare_free(r);
     exchange_free(&r->exchange);
-    if (r->stray_cleaner)
-        r->stray_cleaner->link = NULL;
-    r->stray_cleaner = NULL;
+    if (r->acquire_cleaner)
+        r->acquire_cleaner->link = NULL;
+    r->acquire_cleaner = NULL;
 }
 
 void request_submit(
@@ -32,17 +32,17 @@ void request_submit(
 {
     struct server *s = r->server;
     if (verb_acquires(verb->kind) &&
-        r->stray_cleaner) { /* of an earlier token */
-        r->stray_cleaner->link = NULL;
-        r->stray_cleaner = NULL;
+        r->acquire_cleaner) { /* of an earlier token */
+        r->acquire_cleaner->link = NULL;
+        r->acquire_cleaner = NULL;
     }
     exchange_restart(&r->exchange, verb, cache);
     r->sent_at = 0;
     r->unsure = false;
     if (!verb->earlier_token_possible)
         r->given_up = s->given_up;
-    r->state = REQUEST_WAITING;
-    list_append(&s->waiting, &r->node);
+    r->state = REQUEST_QUEUED;
+    list_append(&s->queued, &r->node);
     if (verb->connect_by)
         s->connect_by = earlier(s->connect_by, verb->connect_by);
 }
@@ -50,8 +50,8 @@ void request_submit(
 void requests_refuse(
     struct server *s, bool all, enum fault fault, const struct text *words)
 {
-    struct list *node = s->waiting.next, *next;
-    for (; node != &s->waiting; node = next) {
+    struct list *node = s->queued.next, *next;
+    for (; node != &s->queued; node = next) {
         next = node->next;
         struct request *r = list_entry(node, struct request, node);
         const struct verb_traits *verb = &verb_traits[r->exchange.verb->kind];
@@ -81,8 +81,8 @@ static bool format(struct server *s, struct request *r, uint64_t now)
     if (!r->sent_at)
         r->sent_at = now;
     r->state = REQUEST_SENT;
-    if (s->replicas.asks)
-        replicas_note(&s->replicas, r->exchange.verb, now);
+    if (s->replica_wait.in_use)
+        replica_wait_note(&s->replica_wait, r->exchange.verb, now);
     return true;
 }
 
@@ -129,7 +129,7 @@ static void ask_fsync(struct server *s, uint64_t now)
 {
     struct conn *c = &s->conn;
     size_t before = buf_len(&c->out);
-    if (s->state == SERVER_UP && s->who.asks_fsync &&
+    if (s->state == SERVER_UP && s->handshake_terms.asks_fsync &&
         !s->handshake.asks_fsync && slots_reserve(&c->slots, 1) &&
         handshake_ask_fsync(&s->handshake, &c->out))
         slots_push(&c->slots,
@@ -157,11 +157,11 @@ static bool ask_alive(struct server *s, uint64_t now)
 /* May lock commands be formatted now? */
 static bool may_format(struct server *s)
 {
-    return !list_empty(&s->waiting) && !s->conn.blocked &&
-           !s->dialect.in_transaction && s->replicas.under_way == 0;
+    return !list_empty(&s->queued) && !s->conn.blocked &&
+           !s->dialect.in_transaction && s->replica_wait.under_way == 0;
 }
 
-void server_mark(struct server *s, int64_t age_ms, uint64_t now)
+void server_write_marker(struct server *s, int64_t age_ms, uint64_t now)
 {
     struct conn *c = &s->conn;
     size_t before = buf_len(&c->out);
@@ -172,7 +172,7 @@ void server_mark(struct server *s, int64_t age_ms, uint64_t now)
 }
 
 /* Has it to wait until the Sentinels name this server again? */
-static bool is_held_back(
+static bool must_await_sentinels(
     const struct server *s, const struct request *r, uint64_t now)
 {
     return s->confirmed_at && !confirm_covers(*s->confirmed_at, now) &&
@@ -182,10 +182,10 @@ static bool is_held_back(
 /* Likewise, where some may have to wait. */
 static struct request *take_confirmed(struct server *s, uint64_t now)
 {
-    struct list *node = s->waiting.next;
-    for (; node != &s->waiting; node = node->next) {
+    struct list *node = s->queued.next;
+    for (; node != &s->queued; node = node->next) {
         struct request *r = list_entry(node, struct request, node);
-        if (is_held_back(s, r, now))
+        if (must_await_sentinels(s, r, now))
             continue;
         list_remove(node);
         return r;
@@ -198,26 +198,26 @@ static inline struct request *take_next(struct server *s, uint64_t now)
 {
     return s->confirmed_at
                ? take_confirmed(s, now)
-               : list_entry(list_pop(&s->waiting), struct request, node);
+               : list_entry(list_pop(&s->queued), struct request, node);
 }
 
 void requests_unconfirmed(struct server *s, enum fault fault, uint64_t now)
 {
-    struct list *node = s->waiting.next, *next;
-    for (; node != &s->waiting; node = next) {
+    struct list *node = s->queued.next, *next;
+    for (; node != &s->queued; node = next) {
         next = node->next;
         struct request *r = list_entry(node, struct request, node);
-        if (!is_held_back(s, r, now))
+        if (!must_await_sentinels(s, r, now))
             continue;
         list_remove(&r->node);
         request_fail(s, r, fault, r->unsure);
     }
-    s->held_back = false;
+    s->awaits_sentinels = false;
 }
 
 static void format_waiting(struct server *s, uint64_t now)
 {
-    bool guards = s->who.age && may_format(s);
+    bool guards = s->handshake_terms.age && may_format(s);
     bool asked =
         !guards || !lineage_wants_sign(s->alive_at, now) || ask_alive(s, now);
     s->awaits_sign = guards && asked && !lineage_is_current(s->alive_at, now);
@@ -225,13 +225,13 @@ static void format_waiting(struct server *s, uint64_t now)
         return;
     if (may_format(s))
         ask_fsync(s, now);
-    s->held_back = false;
+    s->awaits_sentinels = false;
     while (may_format(s)) {
         bool full = hangs(s, now);
         if (full && transport_news(&s->conn.transport) != TRANSPORT_QUIET)
             return; /* answers can be read, which may make room */
         struct request *r = take_next(s, now);
-        s->held_back = !r;
+        s->awaits_sentinels = !r;
         if (!r)
             return;
         if (!asked) {
@@ -251,21 +251,21 @@ static void format_waiting(struct server *s, uint64_t now)
 void requests_format(struct server *s, uint64_t now)
 {
     format_waiting(s, now);
-    if (s->replicas.due && !s->dialect.in_transaction &&
-        !replicas_ask(&s->replicas, &s->conn, now))
-        s->ended = FAULT_SYSTEM;
+    if (s->replica_wait.due && !s->dialect.in_transaction &&
+        !replica_wait_ask(&s->replica_wait, &s->conn, now))
+        s->end_fault = FAULT_SYSTEM;
 }
 
 /* After an input to its cleanup: frees the cleaner or puts it into the list of
- * those that are due, where it may already be. */
+ * those that are idle, where it may already be. */
 static void sort_cleaner(struct server *s, struct cleaner *k)
 {
-    s->due_known = false;
+    s->cleanup_times_known = false;
     if (cleanup_over(&k->cleanup)) {
-        due_over(s, k);
+        cleanup_finished(s, k);
     } else if (k->cleanup.state == CLEANUP_IDLE) {
-        list_remove(&k->due);
-        list_append(&s->due, &k->due);
+        list_remove(&k->idle_node);
+        list_append(&s->idle_cleaners, &k->idle_node);
     }
 }
 
@@ -275,18 +275,18 @@ static void fail_awaiting_replicas(
     struct server *s, enum fault fault, bool answered)
 {
     struct list *node;
-    while ((node = list_pop(&s->replicas.awaiting))) {
+    while ((node = list_pop(&s->replica_wait.awaiting))) {
         struct request *r = list_entry(node, struct request, node);
         request_fail(s, r, fault, true);
-        r->cut = false; /* its answer has come */
-        r->granted = answered;
+        r->answer_lost = false; /* its answer has come */
+        r->applied = answered;
     }
 }
 
 void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 {
     struct slots *slots = &s->conn.slots;
-    s->due_known = false;
+    s->cleanup_times_known = false;
     size_t sent = slots->count - conn_unsent_slots(&s->conn);
     for (size_t i = 0; i < slots->count; i++) {
         struct slot *slot = slots_at(slots, i);
@@ -307,7 +307,7 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
             request_fail(s, r, fault, i < sent);
         }
     }
-    replicas_cut_off(&s->replicas);
+    replica_wait_cut_off(&s->replica_wait);
     fail_awaiting_replicas(s, fault, false);
 }
 
@@ -318,7 +318,7 @@ void requests_cut_off(struct server *s, enum fault fault, uint64_t now)
 static void end_open_transaction(struct server *s)
 {
     text_set(&s->why, "DISCARD is not allowed here");
-    s->ended = FAULT_NO_PERMISSION;
+    s->end_fault = FAULT_NO_PERMISSION;
 }
 
 /* The reply was invalid, so those that follow cannot be trusted. */
@@ -326,12 +326,12 @@ static void end_out_of_step(struct server *s, struct slice why)
 {
     text_clear(&s->why);
     text_add_foreign(&s->why, why);
-    s->ended = FAULT_NOT_REDIS;
+    s->end_fault = FAULT_NOT_REDIS;
 }
 
 static void end_stuck_transaction(struct server *s, const struct exchange *x)
 {
-    if (x->phase == PHASE_STUCK)
+    if (x->phase == EXCHANGE_PHASE_STUCK)
         end_open_transaction(s);
 }
 
@@ -356,13 +356,13 @@ static inline __attribute__((always_inline)) void complete(
         c->outcome.earlier_token_may_remain = server_may_have_earlier_token(r);
     bool fails = c->outcome.kind == OUTCOME_FAULT;
     r->unsure = outcome_wrote(&c->outcome) || (fails && c->outcome.unsure);
-    if (r->stray_cleaner && verb_ends_use(r->exchange.verb))
+    if (r->acquire_cleaner && verb_ends_use(r->exchange.verb))
         request_released(s, r, now);
     if (c->outcome.kind == OUTCOME_FAULT &&
-        fault_is_elsewhere(c->outcome.fault))
-        s->elsewhere = true;
-    r->cut = fails && r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
-    if (r->cut) {
+        fault_wants_reconnect(c->outcome.fault))
+        s->must_reconnect = true;
+    r->answer_lost = fails && r->unsure && c->outcome.fault == FAULT_NOT_REDIS;
+    if (r->answer_lost) {
         request_lost(s, r, facts_now(s), now);
         end_out_of_step(s, c->outcome.text);
     }
@@ -371,43 +371,44 @@ static inline __attribute__((always_inline)) void complete(
 
 bool requests_ready(struct server *s, struct completion *c, uint64_t now)
 {
-    struct list *node = list_pop(&s->replicas.ready);
+    struct list *node = list_pop(&s->replica_wait.ready);
     if (node)
         complete(s, list_entry(node, struct request, node), c, now);
     return node;
 }
 
-static void hold(struct server *s, struct request *r)
+static void await_replicas(struct server *s, struct request *r)
 {
     r->state = REQUEST_AWAITS_REPLICAS;
-    list_append(&s->replicas.awaiting, &r->node);
+    list_append(&s->replica_wait.awaiting, &r->node);
 }
 
-static void wait_answered(struct server *s, const struct reply *reply)
+static void replica_wait_replied(struct server *s, const struct reply *reply)
 {
     struct copies copies;
     struct list *node;
-    if (!replicas_answered(&s->replicas, reply, &copies)) {
+    if (!replica_wait_answered(&s->replica_wait, reply, &copies)) {
         bool refused = reply->kind == REPLY_ERROR;
         enum fault fault =
             refused ? classify_error(reply->bytes) : FAULT_NOT_REDIS;
         text_clear(&s->why);
-        text_add(&s->why, s->replicas.aof ? "WAITAOF" : "WAIT");
+        text_add(&s->why, s->replica_wait.aof ? "WAITAOF" : "WAIT");
         text_add(&s->why,
             refused ? " was refused: " : " was not answered with a number");
         if (refused)
             quote_add(s, reply->bytes);
-        s->elsewhere = s->elsewhere || fault_is_elsewhere(fault);
+        s->must_reconnect = s->must_reconnect || fault_wants_reconnect(fault);
         /* Of a former primary it is unknown what its successor has. */
-        fail_awaiting_replicas(s, fault, refused && !fault_is_elsewhere(fault));
+        fail_awaiting_replicas(
+            s, fault, refused && !fault_wants_reconnect(fault));
         if (!refused)
-            s->ended = FAULT_NOT_REDIS; /* what follows cannot be trusted */
+            s->end_fault = FAULT_NOT_REDIS; /* what follows cannot be trusted */
         return;
     }
-    while ((node = list_pop(&s->replicas.awaiting))) {
+    while ((node = list_pop(&s->replica_wait.awaiting))) {
         struct request *r = list_entry(node, struct request, node);
         r->exchange.outcome.copies = copies;
-        list_append(&s->replicas.ready, &r->node);
+        list_append(&s->replica_wait.ready, &r->node);
     }
 }
 
@@ -432,8 +433,8 @@ static bool replied(struct server *s, struct request *r,
         return false;
     case EXCHANGE_AGAIN:
         if (!exchange_may_send(&r->exchange, &s->dialect)) {
-            r->state = REQUEST_WAITING;
-            list_append(&s->waiting, &r->node);
+            r->state = REQUEST_QUEUED;
+            list_append(&s->queued, &r->node);
         } else if (verb_too_late(r->exchange.verb, now)) {
             give_up_request(s, r, now);
             request_fail_late(s, r);
@@ -446,9 +447,9 @@ static bool replied(struct server *s, struct request *r,
         break;
     }
     end_stuck_transaction(s, &r->exchange);
-    if (s->replicas.asks && wrote(&r->exchange) &&
-        replicas_must_hold(r->exchange.verb, &r->exchange.outcome)) {
-        hold(s, r);
+    if (s->replica_wait.in_use && wrote(&r->exchange) &&
+        replica_wait_is_needed(r->exchange.verb, &r->exchange.outcome)) {
+        await_replicas(s, r);
         return false;
     }
     complete(s, r, c, now);
@@ -485,8 +486,8 @@ static void delete_answered(struct server *s, struct cleaner *k,
     if (exchange_cancel(&k->exchange))
         request_discard(s, now);
     end_stuck_transaction(s, &k->exchange);
-    if (fault_is_elsewhere(k->exchange.outcome.fault))
-        s->elsewhere = true;
+    if (fault_wants_reconnect(k->exchange.outcome.fault))
+        s->must_reconnect = true;
     s->cleaned += k->exchange.outcome.kind == OUTCOME_MINE &&
                   !k->exchange.outcome.left_line;
     sort_cleaner(s, k);
@@ -503,7 +504,7 @@ static void take_sign_of_life(struct server *s, const struct reply *reply)
     if (lineage_goes_on(s->facts.replid, s->facts.replicas, &info))
         s->alive_at = s->sign_at;
     else
-        s->elsewhere = true; /* a new connection is judged anew */
+        s->must_reconnect = true; /* a new connection is judged anew */
     s->facts.replicas = facts.replicas;
 }
 
@@ -533,8 +534,8 @@ bool requests_reply(struct server *s, const struct slot *slot,
         return false;
     case SLOT_MARKER:
         return false;
-    case SLOT_WAIT:
-        wait_answered(s, reply);
+    case SLOT_REPLICA_WAIT:
+        replica_wait_replied(s, reply);
         return false;
     case SLOT_REQUEST:
         return replied(s, slot->owner, reply, c, now);

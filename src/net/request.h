@@ -35,7 +35,7 @@ void requests_format(struct server *s, uint64_t now);
 
 /* Remembers at the server, in the marker key, that it has been the primary of
  * its present history for age_ms at least; if the server is up. */
-void server_mark(struct server *s, int64_t age_ms, uint64_t now);
+void server_write_marker(struct server *s, int64_t age_ms, uint64_t now);
 
 /* Hands one reply to the owner of its slot. True: it completed the request in
  * *c. *close: why the connection must end; FAULT_NONE: it goes on. */

@@ -33,7 +33,7 @@ static bool is_open(const struct server *s)
 static void go_down(struct server *s, uint64_t now)
 {
     s->state = SERVER_DOWN;
-    s->unlocated = s->follows;
+    s->unlocated = s->uses_sentinels;
     s->lost_at = now;
 }
 
@@ -45,16 +45,16 @@ static void connect_failed(struct server *s, enum fault fault, uint64_t now)
     s->trying = false;
     s->not_before = deadline_after(now, backoff_next(&s->reconnect));
     struct list *node;
-    while ((node = list_pop(&s->waiting))) {
+    while ((node = list_pop(&s->queued))) {
         struct request *r = list_entry(node, struct request, node);
         request_fail(s, r, fault, r->unsure);
     }
 }
 
-void server_mark_stale(struct server *s)
+void server_require_reconnect(struct server *s)
 {
     if (s->state == SERVER_UP)
-        s->elsewhere = true;
+        s->must_reconnect = true;
 }
 
 static void close_connection(struct server *s, enum fault fault, uint64_t now)
@@ -62,8 +62,8 @@ static void close_connection(struct server *s, enum fault fault, uint64_t now)
     requests_cut_off(s, fault, now);
     conn_close(&s->conn);
     s->dialect.in_transaction = NULL;
-    s->ended = FAULT_NONE;
-    s->elsewhere = false;
+    s->end_fault = FAULT_NONE;
+    s->must_reconnect = false;
     go_down(s, now);
     s->why_fault = fault;
 }
@@ -76,12 +76,13 @@ static void end_connection(struct server *s, enum fault fault, uint64_t now)
         fault = s->handshake.refused;
         quote_refusal(s);
     }
-    bool again =
-        s->handshake.login_refused && refused && login_refused(&s->login, now);
+    bool again = s->handshake.login_refused && refused &&
+                 login_note_refusal(&s->login, now);
     if (fault == FAULT_UNREACHABLE && !was_up)
         connect_explain_close(s);
     if (fault == FAULT_CERTIFICATE || (fault == FAULT_CLUSTER && !was_up))
-        s->known = false; /* it may refuse again: send no lock command early */
+        s->completed_handshake =
+            false; /* it may refuse again: send no lock command early */
     close_connection(s, fault, now);
     if (again)
         s->not_before = now;
@@ -99,8 +100,8 @@ static void begin_handshake(
     s->state = SERVER_SHAKING;
     s->connections++;
     s->has_answered = s->logged_in = false;
-    s->who.user = s->login.user;
-    s->who.password = s->login.password;
+    s->handshake_terms.user = s->login.user;
+    s->handshake_terms.password = s->login.password;
     dialect_begin(&s->dialect);
     if (!conn_open(&s->conn, transport, &s->why)) {
         connect_failed(s, FAULT_SYSTEM, now);
@@ -108,7 +109,8 @@ static void begin_handshake(
     }
     s->heard_at = now;
     name_check_restart(&s->name_check, now);
-    unsigned replies = handshake_begin(&s->handshake, &s->who, &s->conn.out);
+    unsigned replies =
+        handshake_begin(&s->handshake, &s->handshake_terms, &s->conn.out);
     if (!replies || !slots_reserve(&s->conn.slots, replies)) {
         text_set(&s->why, "out of memory: cannot store the handshake");
         end_connection(s, FAULT_SYSTEM, now);
@@ -143,7 +145,7 @@ static void connect_now(struct server *s, uint64_t now)
 {
     struct transport made;
     enum fault fault;
-    s->state = SERVER_DIALLING;
+    s->state = SERVER_CONNECTING;
     if (!s->trying)
         s->tried_at = now;
     s->trying = true;
@@ -156,8 +158,8 @@ static void connect_now(struct server *s, uint64_t now)
 /* When to connect for the requests that wait; NEVER if there are none. */
 static uint64_t wanted_at(const struct server *s)
 {
-    return list_empty(&s->waiting) ? NEVER
-                                   : earlier(s->not_before, s->connect_by);
+    return list_empty(&s->queued) ? NEVER
+                                  : earlier(s->not_before, s->connect_by);
 }
 
 /* The class of the reader's error: the peer's fault, or lack of memory here. */
@@ -169,7 +171,8 @@ static enum fault stream_fault(const struct server *s)
 /* The stream has ended; what came before its end is still in the reader. */
 static void note_end(struct server *s, bool broken)
 {
-    s->ended = broken ? stream_fault(s) : transport_fault(&s->conn.transport);
+    s->end_fault =
+        broken ? stream_fault(s) : transport_fault(&s->conn.transport);
 }
 
 static void read_once(struct server *s)
@@ -183,24 +186,24 @@ static void read_once(struct server *s)
  * takes that, then ends the connection. */
 static void read_the_rest(struct server *s)
 {
-    for (int i = 0; i < LAST_READS && !s->ended; i++)
+    for (int i = 0; i < LAST_READS && !s->end_fault; i++)
         read_once(s);
-    if (!s->ended)
-        s->ended = FAULT_UNREACHABLE;
+    if (!s->end_fault)
+        s->end_fault = FAULT_UNREACHABLE;
 }
 
 /* Formats what may leave now. */
 static void format_due(struct server *s, uint64_t now)
 {
     if (s->state == SERVER_UP)
-        due_push(s, now);
+        cleanups_send(s, now);
     /* Lock commands are sent together with the handshake only if no refusal in
      * it, or of our certificate, could change their meaning, and if the peer is
      * known to be a Redis server and no node of a Redis Cluster: what another
      * one would do with them is unknown. Cleanups come first, and wait for the
      * end of the handshake. */
-    bool eager = s->no_credentials && s->known && !s->facts.cluster &&
-                 !s->listens && !s->to.settings->cert &&
+    bool eager = s->may_send_early && s->completed_handshake &&
+                 !s->facts.cluster && !s->listens && !s->to.settings->cert &&
                  list_empty(&s->cleaners);
     if (s->state == SERVER_UP || eager || !guarded(GUARD_HANDSHAKE))
         requests_format(s, now);
@@ -209,37 +212,39 @@ static void format_due(struct server *s, uint64_t now)
 /* Has a request or the connection failed since server_next() returned false? */
 static bool has_failed(const struct server *s)
 {
-    return !list_empty(&s->failed) || s->ended != FAULT_NONE;
+    return !list_empty(&s->failed) || s->end_fault != FAULT_NONE;
 }
 
-/* Is there nothing to be formatted or sent? So it is in half of all turns. */
+/* Is there nothing to be formatted or sent? So it is in half of all iterations.
+ */
 static bool is_quiet(const struct server *s)
 {
-    return list_empty(&s->waiting) && list_empty(&s->due) && !s->held_back &&
-           !s->replicas.due && !buf_len(&s->conn.out) &&
-           !s->conn.transport.wants_write;
+    return list_empty(&s->queued) && list_empty(&s->idle_cleaners) &&
+           !s->awaits_sentinels && !s->replica_wait.due &&
+           !buf_len(&s->conn.out) && !s->conn.transport.wants_write;
 }
 
 bool server_push(struct server *s, uint64_t now)
 {
-    due_expire(s, now);
-    if (list_empty(&s->waiting))
+    cleanups_expire(s, now);
+    if (list_empty(&s->queued))
         s->connect_by = NEVER; /* its request has been sent or cancelled */
     if (s->state == SERVER_UP && s->name_check.every &&
         name_check_moved(&s->name_check, &s->to, s->conn.transport.fd,
-            !list_empty(&s->waiting), now))
-        s->elsewhere = true;
+            !list_empty(&s->queued), now))
+        s->must_reconnect = true;
     /* Not the primary: do not send cleanups here, they would prove nothing. */
-    if (s->elsewhere && s->conn.slots.count == 0)
+    if (s->must_reconnect && s->conn.slots.count == 0)
         end_connection(s, FAULT_NOT_PRIMARY, now);
     if (s->state == SERVER_DOWN && !s->unlocated &&
-        (now >= wanted_at(s) || (now >= s->not_before && due_at(s) <= now)))
+        (now >= wanted_at(s) ||
+            (now >= s->not_before && cleanups_next_at(s) <= now)))
         connect_now(s, now);
-    if (!is_open(s) || s->ended || is_quiet(s))
+    if (!is_open(s) || s->end_fault || is_quiet(s))
         return has_failed(s);
     if (buf_len(&s->conn.out))
         requests_withdraw_late(s, now);
-    if (!s->elsewhere)
+    if (!s->must_reconnect)
         format_due(s, now);
     if (!conn_flush(&s->conn, &s->why))
         read_the_rest(s);
@@ -252,7 +257,7 @@ static void take_ready(struct server *s, uint64_t now)
     short ready = s->ready;
     bool broken;
     s->ready = 0;
-    if (s->state == SERVER_DIALLING)
+    if (s->state == SERVER_CONNECTING)
         dial_on(s, now);
     else if (is_open(s) && !conn_ready(&s->conn, ready, &s->why, &broken))
         note_end(s, broken);
@@ -293,7 +298,8 @@ static void refresh_idle(struct server *s, bool look, uint64_t now)
              (news == TRANSPORT_TALKS || !reader_idle(s->conn.reader)))
         server_drop_connection(
             s, FAULT_NOT_REDIS, "unsolicited reply from server", now);
-    else if (s->elsewhere) /* the host name may lead to another server by now */
+    else if (s->must_reconnect) /* the host name may lead to another server by
+                                   now */
         server_drop_connection(s, FAULT_NOT_PRIMARY, "not the primary", now);
 }
 
@@ -324,19 +330,19 @@ static void give_up_attempt(struct server *s, uint64_t now)
 
 static void refresh(struct server *s, uint64_t now)
 {
-    if (s->state == SERVER_DIALLING &&
-        (now >= s->connect_end || login_is_old(&s->login, now))) {
+    if (s->state == SERVER_CONNECTING &&
+        (now >= s->connect_end || login_drop_stale(&s->login, now))) {
         /* The attempt timed out while nobody drove the client, which says
          * nothing about the server now. */
         give_up_attempt(s, now);
     }
-    if (!is_open(s) || s->ended)
+    if (!is_open(s) || s->end_fault)
         return;
-    uint64_t known_at = later(s->heard_at, s->looked_at);
+    uint64_t known_at = later(s->heard_at, s->silence_checked_at);
     bool look = s->conn.transport.pending ||
                 now >= deadline_after(known_at, LOOK_AGAIN);
     if (look)
-        s->looked_at = now;
+        s->silence_checked_at = now;
     if (s->conn.slots.count == 0)
         refresh_idle(s, look, now);
     else if (now >= stale_at(s))
@@ -360,7 +366,7 @@ static bool end_stale(struct server *s, uint64_t now)
 /* When to connect, for requests or for cleanups. */
 static uint64_t connect_at(struct server *s)
 {
-    uint64_t at = due_at(s);
+    uint64_t at = cleanups_next_at(s);
     return earlier(
         wanted_at(s), at == NEVER ? NEVER : later(at, s->not_before));
 }
@@ -378,7 +384,7 @@ void server_located(struct server *s)
 void server_leave(struct server *s, const char *why, uint64_t now)
 {
     server_drop_connection(s, FAULT_DEMOTED, why, now);
-    if (s->state == SERVER_DIALLING)
+    if (s->state == SERVER_CONNECTING)
         give_up_attempt(s, now);
 }
 
@@ -404,14 +410,14 @@ uint64_t server_deadline(struct server *s)
         return 0;
     if (s->state == SERVER_DOWN)
         return s->unlocated ? NEVER : connect_at(s);
-    uint64_t at = due_at(s);
-    if (s->state == SERVER_DIALLING)
+    uint64_t at = cleanups_next_at(s);
+    if (s->state == SERVER_CONNECTING)
         return connect_deadline(s);
     if (s->state == SERVER_SHAKING || s->dialect.in_transaction ||
-        s->conn.blocked || (s->elsewhere && s->conn.slots.count))
+        s->conn.blocked || (s->must_reconnect && s->conn.slots.count))
         at = NEVER; /* cleanups must wait until this has changed */
-    else if (!list_empty(&s->waiting) && !s->awaits_sign && !s->held_back &&
-             s->replicas.under_way == 0)
+    else if (!list_empty(&s->queued) && !s->awaits_sign &&
+             !s->awaits_sentinels && s->replica_wait.under_way == 0)
         return 0;
     at = earlier(at, s->name_check.due);
     return earlier(at, stale_at(s));
@@ -430,7 +436,7 @@ bool server_unfinished(struct server *s, uint64_t end)
     for (size_t i = 0; i < slots->count; i++)
         if (matters(slots_at(slots, i)))
             return true;
-    uint64_t at = due_at(s);
+    uint64_t at = cleanups_next_at(s);
     if (s->state == SERVER_DOWN)
         at = later(at, s->not_before);
     return at < end;
@@ -451,13 +457,13 @@ static bool next_failed(struct server *s, struct completion *c)
         return false;
     struct request *r = list_entry(node, struct request, node);
     struct slice why = {s->why.data, s->why.len};
-    if (r->expired) /* whatever has become of the connection */
+    if (r->too_late) /* whatever has become of the connection */
         why = slice_of("the lease ended before the release could be sent");
     r->state = REQUEST_IDLE;
     *c = (struct completion){r, {.kind = OUTCOME_FAULT,
                                     .fault = r->fault,
                                     .unsure = r->unsure,
-                                    .granted = r->granted,
+                                    .applied = r->applied,
                                     .sent_at = r->sent_at,
                                     .tried_at = r->sent_at ? 0 : s->tried_at,
                                     .left_ms = LEFT_UNKNOWN,
@@ -514,22 +520,22 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
 {
     if (s->ready)
         take_ready(s, now);
-    if (s->state == SERVER_DIALLING && now >= connect_deadline(s))
+    if (s->state == SERVER_CONNECTING && now >= connect_deadline(s))
         dial_on(s, now);
     for (;;) {
         if (next_failed(s, c) ||
-            (s->replicas.asks && requests_ready(s, c, now)))
+            (s->replica_wait.in_use && requests_ready(s, c, now)))
             return true;
         if (!is_open(s))
             return false;
-        if (s->ended == FAULT_NOT_REDIS) { /* do not trust the rest */
-            end_connection(s, s->ended, now);
+        if (s->end_fault == FAULT_NOT_REDIS) { /* do not trust the rest */
+            end_connection(s, s->end_fault, now);
             continue;
         }
         const struct reply *reply = NULL;
         int got = reader_next(s->conn.reader, expected(s), &reply);
-        if (got == 0 && s->ended)
-            end_connection(s, s->ended, now);
+        if (got == 0 && s->end_fault)
+            end_connection(s, s->end_fault, now);
         else if (got == 0 && s->conn.transport.pending)
             read_once(s);
         else if (got == 0 && !end_stale(s, now))

@@ -29,7 +29,7 @@ void server_submit(struct request *r, const struct verb *verb,
 
 /* What the server reported about itself may have changed: reconnects before the
  * next request, unless a connection is being made. */
-void server_mark_stale(struct server *s);
+void server_require_reconnect(struct server *s);
 
 /* Closes the connection, if there is one, for that reason; the next request
  * makes a new one at once. */
@@ -43,7 +43,8 @@ bool server_push(struct server *s, uint64_t now);
  * time; false when there is none now. */
 bool server_next(struct server *s, struct completion *c, uint64_t now);
 
-/* ------- only for a server whose place is told by Sentinels: server_follow()
+/* ------- only for a server whose place is told by Sentinels:
+ * server_use_sentinels()
  */
 
 /* When Sentinels must be asked where it is, because a connection is wanted. */

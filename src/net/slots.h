@@ -14,13 +14,13 @@
 
 enum slot_kind {
     SLOT_HANDSHAKE,
-    SLOT_FSYNC,     /* CONFIG GET appendfsync on a connection that is up */
-    SLOT_ALIVE,     /* INFO, after a silence: see requests_format() */
-    SLOT_MARKER,    /* the marker key is set */
-    SLOT_WAIT,      /* WAIT or WAITAOF: see replicas.h */
-    SLOT_REQUEST,   /* owner: struct request */
-    SLOT_DISCARD,   /* DISCARD of a transaction that was cancelled */
-    SLOT_CANCELLED, /* of a cancelled request; owner: its cleaner, or NULL */
+    SLOT_FSYNC,        /* CONFIG GET appendfsync on a connection that is up */
+    SLOT_ALIVE,        /* INFO, after a silence: see requests_format() */
+    SLOT_MARKER,       /* the marker key is set */
+    SLOT_REPLICA_WAIT, /* WAIT or WAITAOF: see replicas.h */
+    SLOT_REQUEST,      /* owner: struct request */
+    SLOT_DISCARD,      /* DISCARD of a transaction that was cancelled */
+    SLOT_CANCELLED,    /* of a cancelled request; owner: its cleaner, or NULL */
     SLOT_CANCELLED_QUERY, /* of a cancelled query: its reply may have any form
                            */
     SLOT_CANCELLED_READ,  /* of a cancelled command that changes nothing */

@@ -14,7 +14,7 @@ bool spare_reserve(struct request *r, struct slice key)
 {
     if (!r->spare)
         r->spare = cleaner_reuse(pop_spare(r->server), key, TOKEN_MAX);
-    r->prepared = r->prepared || r->spare;
+    r->counts_a_spare = r->counts_a_spare || r->spare;
     return r->spare;
 }
 
@@ -28,7 +28,7 @@ void spare_give_back(struct request *r)
 void spare_free(struct request *r)
 {
     spare_give_back(r);
-    if (r->prepared)
+    if (r->counts_a_spare)
         cleaner_free(pop_spare(r->server));
-    r->prepared = false;
+    r->counts_a_spare = false;
 }

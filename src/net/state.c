@@ -21,32 +21,33 @@ void server_init(
 {
     *s = (struct server){.to = *to};
     const struct settings *set = to->settings;
-    s->who.db = (unsigned)set->db;
+    s->handshake_terms.db = (unsigned)set->db;
     login_init(&s->login, &set->login, to->server);
     s->dialect.ttl_in_values = set->scheme == LOCK_SCHEME_TIMESTAMP;
     s->dialect.interop = set->interop != 0;
     s->dialect.max_ttl_ms = (uint32_t)set->max_ttl_ms;
-    s->no_credentials =
-        sole && handshake_is_minimal(&s->who) && !login_is_needed(&s->login);
-    s->who.needs_info = !sole;
+    s->may_send_early = sole && handshake_is_minimal(&s->handshake_terms) &&
+                        !login_is_needed(&s->login);
+    s->handshake_terms.needs_info = !sole;
     s->conn.transport = TRANSPORT_CLOSED;
     s->dial.kind = to->tls ? &transport_tls : &transport_plain;
     s->dial.fd = -1;
     s->connect_by = NEVER;
     name_check_init(&s->name_check, 0);
-    replicas_init(&s->replicas);
-    s->replicas.wanted = (unsigned)set->wait_replicas;
-    s->replicas.aof = set->wait_aof != 0;
-    s->replicas.asks = s->replicas.wanted > 0 || s->replicas.aof;
-    s->replicas.ms = (uint32_t)set->wait_ms;
+    replica_wait_init(&s->replica_wait);
+    s->replica_wait.wanted = (unsigned)set->wait_replicas;
+    s->replica_wait.aof = set->wait_aof != 0;
+    s->replica_wait.in_use = s->replica_wait.wanted > 0 || s->replica_wait.aof;
+    s->replica_wait.ms = (uint32_t)set->wait_ms;
     /* Behind a script that the server does not know yet there are two WAITs.
      * Servers that know WAITAOF answer the first of them at once. */
-    s->replicas.most_ms = (uint32_t)(s->replicas.aof ? set->timeout_ms * 3 / 4
-                                                     : set->timeout_ms / 3);
-    list_init(&s->waiting);
+    s->replica_wait.most_ms =
+        (uint32_t)(s->replica_wait.aof ? set->timeout_ms * 3 / 4
+                                       : set->timeout_ms / 3);
+    list_init(&s->queued);
     list_init(&s->failed);
     list_init(&s->cleaners);
-    list_init(&s->due);
+    list_init(&s->idle_cleaners);
     /* At most half a timeout, so that each call tries to connect, however long
      * the server was down. */
     backoff_init(&s->reconnect, RECONNECT_FIRST,
@@ -64,17 +65,17 @@ void server_guard_failover(
     struct server *s, struct slice marker, uint64_t needed_s)
 {
     s->age = (struct age_terms){marker, (int64_t)needed_s, &s->facts,
-        !s->follows || !guarded(GUARD_NAMED)};
-    s->who.age = &s->age;
-    s->replicas.most_ms =
-        (uint32_t)earlier(s->replicas.most_ms, GUARDED_WAIT_MS);
-    if (!s->to.address->path && !s->follows)
+        !s->uses_sentinels || !guarded(GUARD_NAMED)};
+    s->handshake_terms.age = &s->age;
+    s->replica_wait.most_ms =
+        (uint32_t)earlier(s->replica_wait.most_ms, GUARDED_WAIT_MS);
+    if (!s->to.address->path && !s->uses_sentinels)
         name_check_init(&s->name_check, needed_s * NS_PER_S / CHECKS_IN_NEEDED);
 }
 
-void server_follow(struct server *s, const uint64_t *confirmed_at)
+void server_use_sentinels(struct server *s, const uint64_t *confirmed_at)
 {
-    s->follows = s->unlocated = true;
+    s->uses_sentinels = s->unlocated = true;
     s->confirmed_at = confirmed_at;
 }
 
@@ -91,7 +92,7 @@ struct server_info server_info_of(const struct server *s)
         .uptime_s = s->facts.uptime_s,
         .refused = s->facts.info_refused,
         .no_aof = s->facts.aof == AOF_OFF,
-        .set_back = s->facts.set_back,
+        .uptime_was_negative = s->facts.uptime_was_negative,
     };
     facts_clock(&s->facts, &info.clock_low_ns, &info.clock_high_ns);
     return info;
@@ -136,13 +137,13 @@ void request_fail(
 {
     r->state = REQUEST_FAILED;
     r->fault = fault;
-    r->unsure = r->cut = unsure;
-    r->expired = r->granted = false;
+    r->unsure = r->answer_lost = unsure;
+    r->too_late = r->applied = false;
     list_append(&s->failed, &r->node);
 }
 
 void request_fail_late(struct server *s, struct request *r)
 {
     request_fail(s, r, FAULT_TIMEOUT, false);
-    r->expired = true;
+    r->too_late = true;
 }

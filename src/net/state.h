@@ -11,7 +11,7 @@
 #include "net/dial.h"
 #include "net/login.h"
 #include "net/name_check.h"
-#include "net/replicas.h"
+#include "net/replica_wait.h"
 #include "wire/exchange.h"
 
 /* Stop sending when this many cancelled commands are unanswered and the oldest
@@ -30,10 +30,10 @@
 
 struct request {
     struct server *server; /* set once, before anything else */
-    struct list node;      /* waiting or failed */
+    struct list node;      /* queued or failed */
     enum {
         REQUEST_IDLE,
-        REQUEST_WAITING, /* queued, nothing of it is formatted */
+        REQUEST_QUEUED, /* nothing of it is formatted */
         REQUEST_SENT,
         REQUEST_AWAITS_REPLICAS, /* answered, but for the WAIT behind it;
                                     replicas.h */
@@ -42,10 +42,11 @@ struct request {
     enum fault fault : 8;
     uint8_t index; /* among the driver's requests */
     bool unsure : 1;
-    bool cut : 1;      /* unsure, for its answer was lost: it may still come */
-    bool granted : 1;  /* failed: but it was granted; outcome.granted */
-    bool expired : 1;  /* failed, because the lease ended before it was sent */
-    bool prepared : 1; /* it has needed a spare */
+    bool answer_lost : 1; /* unsure, for its answer was lost: it may still come
+                           */
+    bool applied : 1;     /* failed, but applied: outcome.applied */
+    bool too_late : 1; /* failed, because the lease ended before it was sent */
+    bool counts_a_spare : 1; /* it has needed a spare */
     /* The server's given_up, before the first token of its call was sent. */
     unsigned given_up;
     struct exchange exchange;
@@ -54,7 +55,7 @@ struct request {
     struct cleaner *spare; /* owned; for a cleanup of this request */
     /* Not owned: the cleaner of its last acquire, which is unanswered and may
      * be applied later. See core/cleanup.h, "in use". NULL: none */
-    struct cleaner *stray_cleaner;
+    struct cleaner *acquire_cleaner;
     void *owner; /* the driver's */
 };
 
@@ -65,12 +66,12 @@ struct completion {
 
 struct server {
     struct target to; /* where it is, and how to talk to it */
-    struct credentials who;
+    struct handshake_terms handshake_terms;
     const struct secrets *secrets; /* of the whole client; NULL: none */
     bool listens;                  /* to channels: see subscription.h */
-    bool no_credentials;           /* one server, no credentials, db 0 */
-    bool known; /* it has completed a handshake: it is a Redis server */
-    enum { SERVER_DOWN, SERVER_DIALLING, SERVER_SHAKING, SERVER_UP } state;
+    bool may_send_early;           /* one server, no credentials, db 0 */
+    bool completed_handshake;      /* so: it is a Redis server */
+    enum { SERVER_DOWN, SERVER_CONNECTING, SERVER_SHAKING, SERVER_UP } state;
     struct login login;
     struct dial dial;
     struct conn conn;
@@ -79,14 +80,15 @@ struct server {
     struct handshake handshake;
     struct facts facts;     /* of the connection that is up, or was last */
     struct dialect dialect; /* likewise: which commands it is locked with */
-    struct list waiting, failed, cleaners;
+    struct list queued, failed, cleaners;
     /* Cleaners that no request has reserved. They fit any server: the list
      * belongs to whoever has the servers, and is set before the first
      * spare_reserve(). */
     struct list *spares;
-    struct list due; /* the cleaners with nothing under way */
-    bool due_known;  /* false: the two times below are out of date */
-    uint64_t due_next, due_over; /* when to send the first; when one expires */
+    struct list idle_cleaners; /* those with nothing under way */
+    bool cleanup_times_known;  /* false: the two times below are out of date */
+    uint64_t cleanup_next_at;  /* when to send the first of them */
+    uint64_t cleanup_expires_at; /* when the first of them expires */
     struct backoff reconnect;
     uint64_t not_before; /* no new connection until then */
     uint64_t connect_by; /* but if a request waits, from this time on */
@@ -96,43 +98,44 @@ struct server {
     bool trying; /* an attempt to connect goes on, perhaps at another address */
     uint64_t tried_at; /* when the first of its connections was begun */
     uint64_t heard_at; /* last reply */
-    /* Only where the client guards against failovers, and who.age is set: the
-     * time of the latest sign of life that has come on this connection
-     * (lineage_alive_at()), and of the one that is under way, if there is one;
-     * requests wait for it. */
+    /* Only where the client guards against failovers, and handshake_terms.age
+     * is set: the time of the latest sign of life that has come on this
+     * connection (lineage_alive_at()), and of the one that is under way, if
+     * there is one; requests wait for it. */
     uint64_t alive_at, sign_at;
     bool asks_alive, awaits_sign;
     struct age_terms age;
-    /* Only where Sentinels say where it is; see server_follow(). */
-    bool follows;
+    /* Only where Sentinels say where it is; see server_use_sentinels(). */
+    bool uses_sentinels;
     bool unlocated;   /* they are to be asked before a connection is made, */
     uint64_t lost_at; /* since then */
     /* When they have named it (struct eligibility). NULL: that does not matter.
-     * held_back: of what waits, nothing may be sent before they do so again. */
+     * awaits_sentinels: of what waits, nothing may be sent before they do so
+     * again. */
     const uint64_t *confirmed_at;
-    bool held_back;
+    bool awaits_sentinels;
     /* Only where the client guards against failovers, and neither for a unix
      * socket nor with Sentinels. */
     struct name_check name_check;
-    struct replicas replicas;
-    uint64_t looked_at;   /* last check of a silent connection */
-    unsigned connections; /* how many have been opened */
-    uint64_t cleaned;     /* tokens that a cleanup has removed */
-    unsigned given_up;    /* cleanups that proved nothing before they expired */
+    struct replica_wait replica_wait;
+    uint64_t silence_checked_at; /* last check of a silent connection */
+    unsigned connections;        /* how many have been opened */
+    uint64_t cleaned;            /* tokens that a cleanup has removed */
+    unsigned given_up; /* cleanups that proved nothing before they expired */
     bool logged_in; /* of this connection or the last: AUTH was accepted if it
                      * was sent, and the server demands none */
-    bool has_answered; /* a command, on this connection */
-    enum fault ended;  /* why the stream ended; replies that the reader has come
-                          first */
-    bool elsewhere;    /* not the primary, or not where its name leads to:
-                        * reconnect before a request */
-    struct text why;   /* of the last failure */
-    struct text words; /* of the last completion */
+    bool has_answered;    /* a command, on this connection */
+    enum fault end_fault; /* why the stream ended; replies that the reader has
+                          come first */
+    bool must_reconnect;  /* not the primary, or not where its name leads to:
+                           * reconnect before a request */
+    struct text why;      /* of the last failure */
+    struct text words;    /* of the last completion */
     enum fault why_fault; /* DOWN: its class */
 };
 
 /* sole: it is the only server and needs no vote, so INFO is not needed; see
- * server.no_credentials. */
+ * server.may_send_early. */
 void server_init(
     struct server *s, const struct target *to, bool sole, uint64_t seed);
 /* A server may repeat what another one was sent, if one proxy leads to both:
@@ -153,7 +156,7 @@ void server_guard_failover(
     struct server *s, struct slice marker, uint64_t needed_s);
 /* Before any use: where it is will be told by server_located(), and again after
  * each connection. confirmed_at as in the struct. */
-void server_follow(struct server *s, const uint64_t *confirmed_at);
+void server_use_sentinels(struct server *s, const uint64_t *confirmed_at);
 /* Closes the connection; sends no command, and server_push() must not follow.
  * Returns the job of a callback for credentials that is still running, which
  * the caller waits for and drops; NULL: there is none. */

@@ -12,10 +12,10 @@ void subscription_init(
 {
     server_init(s, &like->to, true, seed);
     s->listens = true;
-    s->who.brief = true;
+    s->handshake_terms.brief = true;
     s->secrets = like->secrets;
     s->spares = like->spares;
-    s->follows = s->unlocated = like->follows;
+    s->uses_sentinels = s->unlocated = like->uses_sentinels;
 }
 
 static bool is_text(const struct reply *reply, struct slice text)

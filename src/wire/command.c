@@ -302,8 +302,9 @@ bool command_release(struct buf *out, const struct command_form *form,
     struct buf member = {0};
     struct slice mark = {NULL, 0};
     bool in_line = verb->client.len > 0, tagged = key_has_tag(verb->key);
-    bool ok = (!in_line || waiter_append(&member, verb)) &&
-              (!tagged || companion_make(verb->key, COMPANION_MARK, &mark));
+    bool ok =
+        (!in_line || waiter_append(&member, verb)) &&
+        (!tagged || companion_make(verb->key, COMPANION_LINE_MARK, &mark));
     if (ok) {
         script_args(&a, form, verb, with_text);
         if (in_line)
@@ -339,7 +340,7 @@ static bool line_args(struct args *a, struct line_keys *keys,
     *a = (struct args){0};
     *keys = (struct line_keys){{NULL, 0}, {NULL, 0}, {NULL, 0}};
     if (!companion_make(verb->key, COMPANION_LINE, &keys->line) ||
-        !companion_make(verb->key, COMPANION_MARK, &keys->mark) ||
+        !companion_make(verb->key, COMPANION_LINE_MARK, &keys->mark) ||
         !companion_make(verb->key, COMPANION_GAP, &keys->gap))
         return false;
     args_push_script(a, &scripts[script], with_text, "4");
@@ -352,12 +353,12 @@ static bool line_args(struct args *a, struct line_keys *keys,
     return true;
 }
 
-bool command_wait(struct buf *out, const struct verb *verb, bool with_text)
+bool command_line_wait(struct buf *out, const struct verb *verb, bool with_text)
 {
     struct args a;
     struct line_keys keys;
     struct decimal window;
-    bool ok = line_args(&a, &keys, SCRIPT_WAIT, verb, with_text);
+    bool ok = line_args(&a, &keys, SCRIPT_LINE_WAIT, verb, with_text);
     if (ok) {
         args_push(&a, verb->client);
         args_push(&a, decimal_of(&window, verb->window));
@@ -388,7 +389,7 @@ bool command_hold_back(struct buf *out, const struct verb *verb, bool with_text)
     struct args a = {0};
     struct decimal ms;
     struct slice mark = {NULL, 0};
-    if (!companion_make(verb->key, COMPANION_MARK, &mark))
+    if (!companion_make(verb->key, COMPANION_LINE_MARK, &mark))
         return false;
     args_push_script(&a, &scripts[SCRIPT_HOLD_BACK], with_text, "2");
     args_push(&a, verb->key);

@@ -65,7 +65,8 @@ bool command_verb_eval(
  * JOIN and STAY. with_text: EVAL with the script's text, otherwise EVALSHA. */
 bool command_release(struct buf *out, const struct command_form *form,
     const struct verb *verb, const char *hand_over, bool with_text);
-bool command_wait(struct buf *out, const struct verb *verb, bool with_text);
+bool command_line_wait(
+    struct buf *out, const struct verb *verb, bool with_text);
 
 /* ACQUIRE of a token that shares its lock; and what one of an exclusive lock
  * asks with verb.asks_kind. */

@@ -25,13 +25,13 @@ static void once_keys_free(struct once_keys *keys)
 
 static bool once_keys_make(const struct verb *verb, struct once_keys *keys)
 {
-    bool begins = verb->kind == VERB_BEGIN || verb->kind == VERB_LOOK;
+    bool begins = verb->kind == VERB_BEGIN || verb->kind == VERB_READ_RECORD;
     *keys = (struct once_keys){{NULL, 0}, {NULL, 0}, {NULL, 0}};
     if (companion_make(verb->key, COMPANION_RECORD, &keys->record) &&
         (!begins ||
             companion_make(verb->key, COMPANION_COUNTER, &keys->counter)) &&
         (verb->kind == VERB_FORGET ||
-            companion_make(verb->key, COMPANION_MARK, &keys->mark)))
+            companion_make(verb->key, COMPANION_LINE_MARK, &keys->mark)))
         return true;
     once_keys_free(keys);
     return false;
@@ -54,9 +54,9 @@ bool command_begin(struct buf *out, const struct verb *verb,
 {
     const struct script *script = &scripts[SCRIPT_BEGIN];
     const struct once_terms *terms = verb->once;
-    const char *mode = verb->kind == VERB_LOOK ? "look"
-                       : terms->retries        ? "retry"
-                                               : "halt";
+    const char *mode = verb->kind == VERB_READ_RECORD ? "look"
+                       : terms->retries               ? "retry"
+                                                      : "halt";
     struct decimal ttl, keep, least;
     char fingerprint[1 + FINGERPRINT_MAX];
     struct once_keys keys;

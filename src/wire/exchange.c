@@ -25,10 +25,10 @@
 static void restart(struct exchange *x)
 {
     x->dialect = NULL;
-    x->phase = PHASE_VERB;
+    x->phase = EXCHANGE_PHASE_VERB;
     x->tried = 0;
     x->step = 0;
-    x->watch_tries = 0;
+    x->write_tries = 0;
     x->first_len = 0;
     x->refused = FAULT_NONE;
     x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
@@ -100,7 +100,7 @@ static bool wants_end_in_value(const struct exchange *x)
 {
     if (verb_acquires(x->verb->kind))
         return false;
-    return x->phase == PHASE_CHECK_VALUE ||
+    return x->phase == EXCHANGE_PHASE_CHECK_VALUE ||
            (exchange_end_is_in_value(x) && x->verb->token.len > 0);
 }
 
@@ -109,7 +109,7 @@ static unsigned char *remembered_strategy(
     const struct exchange *x, bool with_end)
 {
     struct dialect *dialect = x->dialect;
-    return with_end ? &dialect->preferred_with_end[x->verb->kind]
+    return with_end ? &dialect->preferred_with_value_end[x->verb->kind]
                     : &dialect->preferred[x->verb->kind];
 }
 
@@ -138,7 +138,7 @@ unsigned exchange_encode(
     if (!x->dialect) {
         x->dialect = dialect;
         x->connection = dialect->connection;
-        x->shared = token_is_shared(x->verb->token);
+        x->shared = token_has_share(x->verb->token);
         choose_strategy(x);
     }
     x->strategy = strategies_for(x);
@@ -260,9 +260,9 @@ static bool fall_back(struct exchange *x)
     exchange_remember_refusal(x);
     exchange_cancel(x);
     x->step = 0;
-    x->watch_tries = 0;
+    x->write_tries = 0;
     x->tried |= (unsigned char)(1U << x->strategy_index);
-    if (x->phase != PHASE_STUCK &&
+    if (x->phase != EXCHANGE_PHASE_STUCK &&
         (next_strategy(x, range.first, range.with_end) ||
             next_strategy(x, range.first, range.end))) {
         x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
@@ -288,11 +288,12 @@ static bool acquire_checks_value(struct exchange *x)
     uint64_t now = x->dialect->now;
 
     if (x->outcome.kind != OUTCOME_BUSY || x->outcome.left_ms != LEFT_FOREVER ||
-        x->phase != PHASE_VERB || x->strategy->ttl_is_in_value || x->shared ||
-        !strategies_may_replace(x->verb->kind) || now < x->check_at)
+        x->phase != EXCHANGE_PHASE_VERB || x->strategy->ttl_is_in_value ||
+        x->shared || !strategies_may_replace(x->verb->kind) ||
+        now < x->check_at)
         return false;
     x->check_at = deadline_after(now, CHECK_AGAIN);
-    x->phase = PHASE_CHECK_VALUE;
+    x->phase = EXCHANGE_PHASE_CHECK_VALUE;
     x->step = STEP_READ_ONLY;
     x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};
     return true;
@@ -323,7 +324,8 @@ enum exchange_next exchange_reply(struct exchange *x, const struct reply *reply)
     x->due--;
     enum exchange_next next = x->strategy->reply(x, reply);
     if (next != EXCHANGE_DONE) {
-        if (phase == PHASE_VERB && x->phase == PHASE_CHECK_VALUE)
+        if (phase == EXCHANGE_PHASE_VERB &&
+            x->phase == EXCHANGE_PHASE_CHECK_VALUE)
             restart_inspect(x);
         save_text(x);
         return next;

@@ -57,13 +57,13 @@ static int64_t parse_number(struct slice value)
 static void read_uptime(struct facts *f, struct slice value)
 {
     f->uptime_s = parse_number(value);
-    f->set_back = false;
+    f->uptime_was_negative = false;
     if (f->uptime_s >= 0 || value.len < 2 || value.data[0] != '-')
         return;
     value.data++;
     value.len--;
-    f->set_back = parse_number(value) > 0;
-    f->uptime_s = f->set_back ? 0 : -1;
+    f->uptime_was_negative = parse_number(value) > 0;
+    f->uptime_s = f->uptime_was_negative ? 0 : -1;
 }
 
 static bool is_named(struct slice name, const char *what)
@@ -127,7 +127,7 @@ static struct slice whole_lines(const struct reply *reply)
 {
     struct slice info = reply->bytes;
 
-    while (reply->cut && info.len > 0 && info.data[info.len - 1] != '\n')
+    while (reply->truncated && info.len > 0 && info.data[info.len - 1] != '\n')
         info.len--;
     return info;
 }
@@ -158,7 +158,7 @@ void facts_clock(const struct facts *f, int64_t *low_ns, int64_t *high_ns)
     *low_ns = *high_ns = 0;
     if (f->time_us <= 0 || f->time_us > INT64_MAX / 1000)
         return;
-    *low_ns = f->time_us * 1000 - (int64_t)f->told_at;
+    *low_ns = f->time_us * 1000 - (int64_t)f->answered_at;
     *high_ns = (f->time_us + 1) * 1000 - (int64_t)f->asked_at;
 }
 

@@ -21,7 +21,7 @@ struct facts {
     int replicas;      /* that are connected */
     int64_t time_us;   /* its time of day, 6.2+; 0: unknown */
     /* By this client's clock: before INFO was sent, and after its answer. */
-    uint64_t asked_at, told_at;
+    uint64_t asked_at, answered_at;
     /* It has been a primary for so long at least; -1: unknown. Asked only where
      * that matters, see struct age_terms. */
     int64_t primary_s;
@@ -36,7 +36,8 @@ struct facts {
     char appendfsync[12]; /* asked, and it said so: "always", "everysec" */
     char eviction[24];    /* maxmemory_policy: "noeviction", "volatile-lru" */
     enum { AOF_UNKNOWN, AOF_OFF, AOF_ON } aof; /* wrong while it is loading */
-    bool set_back; /* uptime is negative: the clock was set back since start */
+    bool uptime_was_negative; /* uptime is negative: the clock was set back
+                                 since start */
     bool loading;
 };
 

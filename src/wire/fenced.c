@@ -8,8 +8,9 @@
  * Invariant: there is no other strategy. Without scripts an acquire that asks
  * for a fencing token fails.
  *
- * The same script replaces a value whose time has passed (PHASE_CHECK_VALUE):
- * it then also accepts a key that has exactly this value.
+ * The same script replaces a value whose time has passed
+ * (EXCHANGE_PHASE_CHECK_VALUE): it then also accepts a key that has exactly
+ * this value.
  */
 #include "wire/strategy.h"
 
@@ -31,7 +32,7 @@ uint64_t fenced_counter_ttl_ms(const struct exchange *x)
 /* Does it replace a value whose time has passed? */
 static bool fenced_replaces(const struct exchange *x)
 {
-    return x->phase == PHASE_CHECK_VALUE;
+    return x->phase == EXCHANGE_PHASE_CHECK_VALUE;
 }
 
 static bool fenced_asks_left(const struct exchange *x)

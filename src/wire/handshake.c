@@ -41,21 +41,21 @@ const enum script_id scripts_loaded[SCRIPTS_LOADED] = {
 
 static bool is_sent(const struct handshake *h, unsigned step)
 {
-    const struct credentials *who = h->who;
+    const struct handshake_terms *terms = h->terms;
 
     if (step == STEP_AUTH)
-        return who->password.data != NULL;
-    if (who->sentinel)
+        return terms->password.data != NULL;
+    if (terms->sentinel)
         return step == STEP_INFO;
     if (step == STEP_SELECT)
-        return who->db != 0;
+        return terms->db != 0;
     if (step == STEP_FSYNC && !h->asks_fsync)
         return false;
-    return (step == STEP_PING) == who->brief;
+    return (step == STEP_PING) == terms->brief;
 }
 
 static bool send_step(
-    const struct credentials *who, unsigned step, struct buf *out)
+    const struct handshake_terms *terms, unsigned step, struct buf *out)
 {
     struct slice argv[4];
     char db[16];
@@ -64,12 +64,12 @@ static bool send_step(
     switch (step) {
     case STEP_AUTH:
         argv[argc++] = slice_of("AUTH");
-        if (who->user.len > 0)
-            argv[argc++] = who->user;
-        argv[argc++] = who->password;
+        if (terms->user.len > 0)
+            argv[argc++] = terms->user;
+        argv[argc++] = terms->password;
         break;
     case STEP_SELECT:
-        snprintf(db, sizeof(db), "%u", who->db);
+        snprintf(db, sizeof(db), "%u", terms->db);
         argv[argc++] = slice_of("SELECT");
         argv[argc++] = slice_of(db);
         break;
@@ -118,25 +118,25 @@ static void skip_unsent(struct handshake *h)
 
 bool handshake_unanswered(const struct handshake *h)
 {
-    return h->step <= (h->who->sentinel ? STEP_INFO : STEP_CLIENT_ID);
+    return h->step <= (h->terms->sentinel ? STEP_INFO : STEP_CLIENT_ID);
 }
 
 unsigned handshake_begin(
-    struct handshake *h, const struct credentials *who, struct buf *out)
+    struct handshake *h, const struct handshake_terms *terms, struct buf *out)
 {
     size_t before = buf_len(out);
     unsigned sent = 0;
 
-    *h = (struct handshake){.who = who,
-        .asks_fsync = who->asks_fsync,
+    *h = (struct handshake){.terms = terms,
+        .asks_fsync = terms->asks_fsync,
         .facts = {.uptime_s = -1,
             .slots = -1,
             .primary_s = -1,
-            .info_refused = who->brief}};
+            .info_refused = terms->brief}};
     for (unsigned step = 0; step < STEP_END; step++) {
         if (!is_sent(h, step))
             continue;
-        if (!send_step(who, step, out)) {
+        if (!send_step(terms, step, out)) {
             buf_cut(out, before, buf_len(out) - before);
             return 0;
         }
@@ -149,7 +149,7 @@ unsigned handshake_begin(
 /* Is its age as a primary still to be found out? */
 static bool age_matters(const struct handshake *h)
 {
-    const struct age_terms *age = h->who->age;
+    const struct age_terms *age = h->terms->age;
     const struct facts *f = &h->facts;
     return age && f->replid[0] && f->replid2[0] &&
            strcmp(f->role, "master") == 0 &&
@@ -166,14 +166,14 @@ static bool is_former_primary(const struct facts *f)
  * have handed over? Then the time that it tells has to be exact. */
 static bool clock_matters(const struct handshake *h)
 {
-    const struct age_terms *age = h->who->age;
+    const struct age_terms *age = h->terms->age;
     const struct facts *f = &h->facts;
     if (!age || !f->time_us || !f->replid2[0] ||
         !(is_former_primary(f) || is_former_primary(age->last)))
         return false;
     return h->clock_readings == 0 ||
            (h->clock_readings < CLOCK_READINGS &&
-               elapsed(f->asked_at, f->told_at) > CLOCK_FINE);
+               elapsed(f->asked_at, f->answered_at) > CLOCK_FINE);
 }
 
 /* The question after that one; QUESTION_END: there is none. The clock is asked
@@ -185,7 +185,7 @@ static unsigned question_after(const struct handshake *h, unsigned question)
     if (question <= QUESTION_CLOCK && clock_matters(h))
         return QUESTION_CLOCK;
     if (question < QUESTION_REPLICAS && age_matters(h) &&
-        h->who->age->by_replicas)
+        h->terms->age->by_replicas)
         return QUESTION_REPLICAS;
     if (question < QUESTION_MARKER && age_matters(h))
         return QUESTION_MARKER;
@@ -197,13 +197,13 @@ bool handshake_ask(struct handshake *h, struct buf *out)
     h->question = question_after(h, h->question);
     switch (h->question) {
     case QUESTION_SLOTS:
-        return send_step(h->who, STEP_SLOTS, out);
+        return send_step(h->terms, STEP_SLOTS, out);
     case QUESTION_CLOCK:
-        return send_step(h->who, STEP_CLOCK, out);
+        return send_step(h->terms, STEP_CLOCK, out);
     case QUESTION_REPLICAS:
-        return send_step(h->who, STEP_REPLICAS, out);
+        return send_step(h->terms, STEP_REPLICAS, out);
     case QUESTION_MARKER:
-        return marker_append(out, h->who->age->marker, h->facts.replid, 0);
+        return marker_append(out, h->terms->age->marker, h->facts.replid, 0);
     case QUESTION_NONE:
     case QUESTION_END:
         break;
@@ -229,11 +229,11 @@ static void take_clock(struct handshake *h, const struct reply *reply)
         h->clock_readings = CLOCK_READINGS;
         return;
     }
-    if (h->clock_readings == 0 ||
-        elapsed(h->asked_at, h->told_at) < elapsed(f->asked_at, f->told_at)) {
+    if (h->clock_readings == 0 || elapsed(h->asked_at, h->answered_at) <
+                                      elapsed(f->asked_at, f->answered_at)) {
         f->time_us = seen.time_us;
         f->asked_at = h->asked_at;
-        f->told_at = h->told_at;
+        f->answered_at = h->answered_at;
     }
     h->clock_readings++;
 }
@@ -254,13 +254,13 @@ static void take_answer(struct handshake *h, const struct reply *reply)
 
 bool handshake_ask_fsync(struct handshake *h, struct buf *out)
 {
-    h->asks_fsync = send_step(h->who, STEP_FSYNC, out);
+    h->asks_fsync = send_step(h->terms, STEP_FSYNC, out);
     return h->asks_fsync;
 }
 
-bool handshake_is_minimal(const struct credentials *who)
+bool handshake_is_minimal(const struct handshake_terms *terms)
 {
-    return !who->password.data && who->db == 0;
+    return !terms->password.data && terms->db == 0;
 }
 
 bool handshake_is_farewell(const struct reply *reply)
@@ -271,7 +271,7 @@ bool handshake_is_farewell(const struct reply *reply)
 }
 
 /* Was AUTH or SELECT answered with OK? If not, *fault says why. */
-static bool login_accepted(
+static bool login_note_success(
     unsigned step, const struct reply *reply, enum fault *fault)
 {
     if (reply->kind == REPLY_STATUS &&
@@ -359,14 +359,14 @@ static bool ended_by_info(
     if (reply->kind == REPLY_STRING) {
         facts_read_info(&h->facts, reply);
         bool sentinel = strcmp(h->facts.mode, "sentinel") == 0;
-        if (h->who->sentinel && !sentinel) {
+        if (h->terms->sentinel && !sentinel) {
             snprintf(h->why, sizeof(h->why), "this is no Sentinel");
             *fault = FAULT_WRONG_SENTINELS;
             return true;
         }
-        if (h->who->sentinel && h->refused == FAULT_NONE) {
+        if (h->terms->sentinel && h->refused == FAULT_NONE) {
             facts_list_services(reply, h->why, sizeof(h->why));
-        } else if (sentinel && !h->who->sentinel) {
+        } else if (sentinel && !h->terms->sentinel) {
             facts_name_sentinel(reply, h->why, sizeof(h->why));
             h->refused = FAULT_NONE; /* a Sentinel is the better message */
             *fault = FAULT_IS_SENTINEL;
@@ -404,13 +404,14 @@ enum handshake_next handshake_reply(
     if (step == STEP_INFO && ended_by_info(h, reply, fault))
         return HANDSHAKE_FAILED;
     if (step == STEP_INFO && reply->kind == REPLY_ERROR &&
-        (h->who->sentinel || (h->who->needs_info && info_unavailable(reply)))) {
+        (h->terms->sentinel ||
+            (h->terms->needs_info && info_unavailable(reply)))) {
         *fault = classify_error(reply->bytes);
         return HANDSHAKE_FAILED;
     }
     bool only_info = h->refused != FAULT_NONE;
     if (!only_info && step <= STEP_SELECT &&
-        !login_accepted(step, reply, fault)) {
+        !login_note_success(step, reply, fault)) {
         if (reply->kind != REPLY_ERROR || fault_is_transient(*fault))
             return HANDSHAKE_FAILED;
         handshake_remember_refusal(h, reply, *fault);

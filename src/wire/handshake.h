@@ -40,7 +40,7 @@ struct age_terms {
     bool by_replicas;         /* the connections of its replicas are a proof */
 };
 
-struct credentials {
+struct handshake_terms {
     struct slice user;     /* empty: none */
     struct slice password; /* data NULL: no AUTH is sent */
     unsigned db;           /* 0: no SELECT is sent */
@@ -52,13 +52,13 @@ struct credentials {
 };
 
 struct handshake {
-    const struct credentials *who;
+    const struct handshake_terms *terms;
     bool asks_fsync; /* CONFIG GET was sent, with the others or later */
     unsigned char step;
     struct facts facts;
     /* Set by the caller: when the last question was asked, before
      * handshake_ask(); and when the reply came, before handshake_reply(). */
-    uint64_t asked_at, told_at;
+    uint64_t asked_at, answered_at;
     unsigned char clock_readings;
     /* What was asked last beyond the first commands. */
     enum {
@@ -86,7 +86,7 @@ enum handshake_next {
 
 /* Appends all commands. Returns how many replies follow; 0: no memory. */
 unsigned handshake_begin(
-    struct handshake *h, const struct credentials *who, struct buf *out);
+    struct handshake *h, const struct handshake_terms *terms, struct buf *out);
 
 /* FAILED: *fault is set; h->why has the text, or the reply if it is empty. */
 enum handshake_next handshake_reply(
@@ -96,7 +96,7 @@ enum handshake_next handshake_reply(
 bool handshake_ask(struct handshake *h, struct buf *out);
 
 /* After DONE, once: appends the CONFIG GET that was not sent because nobody had
- * begun work yet; who->asks_fsync is set now. It has one reply. false: no
+ * begun work yet; terms->asks_fsync is set now. It has one reply. false: no
  * memory. */
 bool handshake_ask_fsync(struct handshake *h, struct buf *out);
 
@@ -113,6 +113,6 @@ bool handshake_unanswered(const struct handshake *h);
 
 /* May lock commands follow without waiting for the replies? Yes without
  * credentials and in database 0: then no refusal can change what they mean. */
-bool handshake_is_minimal(const struct credentials *who);
+bool handshake_is_minimal(const struct handshake_terms *terms);
 
 #endif

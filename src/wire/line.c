@@ -11,7 +11,7 @@
 
 static unsigned line_encode(struct exchange *x, struct buf *out)
 {
-    return command_wait(out, x->verb, scripted_as_text(x)) ? 1 : 0;
+    return command_line_wait(out, x->verb, scripted_as_text(x)) ? 1 : 0;
 }
 
 static enum exchange_next line_refused(

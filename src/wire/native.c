@@ -54,7 +54,7 @@ static enum exchange_next kind_replied(
         x->dialect->hold_back = HOLD_BACK_LOADED;
         if (x->outcome.kind == OUTCOME_BUSY) {
             x->outcome.left_ms = strategy_left_ms(item[0].integer);
-            x->outcome.several = item[1].integer == 1;
+            x->outcome.several_holders = item[1].integer == 1;
         }
     } else {
         return strategy_bad_reply(x, "expected 2 numbers from the hold_back "

@@ -23,7 +23,7 @@ static unsigned tell_encode(struct exchange *x, struct buf *out)
         scripted_as_text(x), verb_past_use(x->verb, x->dialect->now));
 }
 
-static unsigned unbegin_encode(struct exchange *x, struct buf *out)
+static unsigned undo_begin_encode(struct exchange *x, struct buf *out)
 {
     return command_tell(
         out, x->verb, scripted_hand_over(x).text, scripted_as_text(x), false);
@@ -54,7 +54,8 @@ static bool once_read(const struct reply_values *l, struct once_answer *a)
     return a->has_record && l->count <= 4;
 }
 
-static enum exchange_next once_found(struct exchange *x, enum once_found found)
+static enum exchange_next once_recorded(
+    struct exchange *x, enum once_found found)
 {
     x->outcome.found = found;
     return strategy_decide(x, OUTCOME_RECORDED, LEFT_UNKNOWN);
@@ -73,13 +74,13 @@ static enum exchange_next once_begun(
     struct exchange *x, const struct once_answer *a)
 {
     static const char expected[] = "expected an answer of the begin script";
-    bool looks = x->verb->kind == VERB_LOOK;
+    bool looks = x->verb->kind == VERB_READ_RECORD;
     int64_t left_ms = strategy_left_ms(a->number);
 
     if (a->code == FOUND_NOTHING && looks)
         return strategy_decide(x, OUTCOME_FREE, LEFT_UNKNOWN);
     if (a->code == FOUND_BUSY && a->number >= -2 && looks)
-        return once_found(x, FOUND_BUSY);
+        return once_recorded(x, FOUND_BUSY);
     if (a->code == FOUND_BUSY && a->number >= -2)
         return strategy_decide(x, OUTCOME_BUSY, left_ms);
     if (!a->has_record)
@@ -90,11 +91,11 @@ static enum exchange_next once_begun(
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
     }
     if (a->code == FOUND_DONE && once_has_result(x, &a->record))
-        return once_found(x, FOUND_DONE);
+        return once_recorded(x, FOUND_DONE);
     if (a->code == FOUND_DOUBT)
-        return once_found(x, FOUND_DOUBT);
+        return once_recorded(x, FOUND_DOUBT);
     if (a->code == FOUND_MISMATCH)
-        return once_found(x, FOUND_MISMATCH);
+        return once_recorded(x, FOUND_MISMATCH);
     return strategy_bad_reply(x, expected);
 }
 
@@ -170,11 +171,12 @@ static enum exchange_next removal_replied(
     return strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
 }
 
-const struct strategy once_begin = {
+const struct strategy once_begin_strategy = {
     .name = "once scripts", .encode = begin_encode, .reply = begin_replied};
-const struct strategy once_tell = {
+const struct strategy once_tell_strategy = {
     .name = "once scripts", .encode = tell_encode, .reply = tell_replied};
-const struct strategy once_unbegin = {
-    .name = "once scripts", .encode = unbegin_encode, .reply = removal_replied};
-const struct strategy once_forget = {
+const struct strategy once_undo_begin_strategy = {.name = "once scripts",
+    .encode = undo_begin_encode,
+    .reply = removal_replied};
+const struct strategy once_forget_strategy = {
     .name = "once scripts", .encode = forget_encode, .reply = removal_replied};

@@ -26,8 +26,8 @@ struct reply {
     enum reply_kind kind;
     int64_t integer;
     struct slice bytes; /* STATUS, ERROR, STRING */
-    bool cut;    /* STRING, not in an array: only its beginning is here */
-    bool nested; /* ARRAY whose values are collected: with arrays inside */
+    bool truncated; /* STRING, not in an array: only its beginning is here */
+    bool nested;    /* ARRAY whose values are collected: with arrays inside */
     /* ARRAY: items of any kind but ARRAY. */
     size_t count;
     const struct reply *items;

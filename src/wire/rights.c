@@ -70,7 +70,7 @@ static enum exchange_next rights_decide(struct exchange *x)
     if (scripts_work || !x->dialect->no_watch || x->dialect->ttl_in_values) {
         x->dialect->scripts_unverified = false;
         /* What was read before may be old by now. */
-        x->step = x->phase == PHASE_CHECK_VALUE ? STEP_READ_ONLY : 0;
+        x->step = x->phase == EXCHANGE_PHASE_CHECK_VALUE ? STEP_READ_ONLY : 0;
         return EXCHANGE_AGAIN;
     }
     struct reply error = {.kind = REPLY_ERROR,

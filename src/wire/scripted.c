@@ -27,7 +27,7 @@ struct hand_over_arg scripted_hand_over(const struct exchange *x)
         arg.text[0] = '-';
     else if (x->verb->gap_ms > 0)
         snprintf(arg.text, sizeof(arg.text), "?%" PRIu32, x->verb->gap_ms);
-    else if (x->verb->has_followers)
+    else if (x->verb->has_waiters_behind)
         arg.text[0] = '+';
     return arg;
 }
@@ -92,7 +92,7 @@ enum exchange_next scripted_extended(
         x, "expected milliseconds or -2 from the extend script");
 }
 
-enum exchange_next scripted_capped(
+enum exchange_next scripted_done_or_not_mine(
     struct exchange *x, const struct reply *reply)
 {
     if (scripted_wants_text(x, reply))
@@ -119,7 +119,7 @@ enum exchange_next scripted_released(
     if (number == RELEASE_GAP || number == RELEASE_HANDED_OVER ||
         number == RELEASE_NOT_ALLOWED || x->outcome.left_line)
         return strategy_decide(x, OUTCOME_MINE, LEFT_UNKNOWN);
-    return scripted_capped(x, reply);
+    return scripted_done_or_not_mine(x, reply);
 }
 
 unsigned scripted_inspect(struct exchange *x, struct buf *out)

@@ -14,7 +14,7 @@
 static bool take_as_text(const struct exchange *x)
 {
     return scripted_as_text(x) ||
-           (x->dialect->several && !x->dialect->take_loaded);
+           (x->dialect->several_servers && !x->dialect->take_loaded);
 }
 
 static unsigned take_encode(struct exchange *x, struct buf *out)

@@ -41,7 +41,7 @@ static const struct strategy cap_ttl_by_script = {.name = "scripts",
     .form = {.script = SCRIPT_CAP_TTL, .token = 4, .ttl = true},
     .fallback = ON_REFUSED,
     .encode = scripted_encode,
-    .reply = scripted_capped};
+    .reply = scripted_done_or_not_mine};
 
 static const struct strategy inspect_by_script = {.name = "scripts",
     .form = {.script = SCRIPT_INSPECT},
@@ -80,10 +80,11 @@ static const struct strategy *const raise_only[] = {&fenced_strategy};
 static const struct strategy *const query_only[] = {&query_strategy};
 static const struct strategy *const line_only[] = {&line_strategy};
 static const struct strategy *const subscribe_only[] = {&subscribed_strategy};
-static const struct strategy *const begin_only[] = {&once_begin};
-static const struct strategy *const tell_only[] = {&once_tell};
-static const struct strategy *const unbegin_only[] = {&once_unbegin};
-static const struct strategy *const forget_only[] = {&once_forget};
+static const struct strategy *const begin_only[] = {&once_begin_strategy};
+static const struct strategy *const tell_only[] = {&once_tell_strategy};
+static const struct strategy *const undo_begin_only[] = {
+    &once_undo_begin_strategy};
+static const struct strategy *const forget_only[] = {&once_forget_strategy};
 
 /* What is there for a verb; one row each. */
 static const struct ways {
@@ -122,10 +123,10 @@ static const struct ways {
     [VERB_STAY] = {WAYS(line_only, 1, 1)},
     [VERB_SUBSCRIBE] = {WAYS(subscribe_only, 1, 1)},
     [VERB_BEGIN] = {WAYS(begin_only, 1, 1)},
-    [VERB_LOOK] = {WAYS(begin_only, 1, 1)},
+    [VERB_READ_RECORD] = {WAYS(begin_only, 1, 1)},
     [VERB_TELL] = {WAYS(tell_only, 1, 1)},
     [VERB_FORGET] = {WAYS(forget_only, 1, 1)},
-    [VERB_UNDO_BEGIN] = {WAYS(unbegin_only, 1, 1)},
+    [VERB_UNDO_BEGIN] = {WAYS(undo_begin_only, 1, 1)},
 };
 
 const struct strategy *strategies_at(enum verb_kind kind, unsigned i)
@@ -152,7 +153,7 @@ const struct strategy *strategies_for(const struct exchange *x)
     if (rights_unverified(x))
         return &rights_strategy;
     if (ways[kind].takes_over) {
-        if (x->phase == PHASE_CHECK_VALUE)
+        if (x->phase == EXCHANGE_PHASE_CHECK_VALUE)
             return &timestamps_takeover;
         if (x->verb->counter.len > 0)
             return &fenced_strategy;
@@ -195,7 +196,7 @@ bool strategies_need_clock(const struct dialect *dialect)
  * do. */
 static bool watch_is_missing(const struct dialect *dialect)
 {
-    const unsigned char *at = dialect->preferred_with_end;
+    const unsigned char *at = dialect->preferred_with_value_end;
 
     return dialect->no_watch ||
            strategies_at(VERB_EXTEND, at[VERB_EXTEND])->without_watch ||

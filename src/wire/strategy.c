@@ -15,7 +15,7 @@ void dialect_begin(struct dialect *dialect)
     *dialect = (struct dialect){.ttl_in_values = dialect->ttl_in_values,
         .interop = dialect->interop,
         .no_line = dialect->no_line,
-        .several = dialect->several,
+        .several_servers = dialect->several_servers,
         .max_ttl_ms = dialect->max_ttl_ms,
         .scripts_unverified = dialect->scripts_unverified,
         .connection = dialect->connection + 1};
@@ -100,7 +100,7 @@ enum exchange_next strategy_seen(
 
     if ((token.len > 0 || left_ms == LEFT_FOREVER) &&
         value_of_tells_end(value, token, x->dialect->interop)) {
-        x->phase = PHASE_CHECK_VALUE;
+        x->phase = EXCHANGE_PHASE_CHECK_VALUE;
         return EXCHANGE_AGAIN;
     }
     if (token.len == 0) {

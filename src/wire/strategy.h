@@ -24,16 +24,16 @@ struct strategy;
  * new connection starts empty, because another server may answer there. */
 struct dialect {
     /* Settings of the client, the same for all its connections. */
-    bool ttl_in_values;  /* scheme=timestamp: only with ttl_is_in_value */
-    bool interop;        /* take over what other programs left that way */
-    bool no_line;        /* a release hands over to nobody */
-    bool several;        /* the client has several servers */
-    uint32_t max_ttl_ms; /* the longest TTL of any client's locks */
+    bool ttl_in_values;   /* scheme=timestamp: only with ttl_is_in_value */
+    bool interop;         /* take over what other programs left that way */
+    bool no_line;         /* a release hands over to nobody */
+    bool several_servers; /* the client has more than one */
+    uint32_t max_ttl_ms;  /* the longest TTL of any client's locks */
 
     unsigned char preferred[VERB_KINDS]; /* the strategy that worked last */
     /* The same for a token in a timestamp: a value that contains the end of the
      * lease. */
-    unsigned char preferred_with_end[VERB_KINDS];
+    unsigned char preferred_with_value_end[VERB_KINDS];
     unsigned worked; /* verbs that the server has carried out, as bits */
     /* The exchange whose transaction is open: nothing else may be sent. */
     const struct exchange *in_transaction;
@@ -72,12 +72,12 @@ void dialect_begin(struct dialect *dialect);
 
 /* What an exchange is doing. */
 enum exchange_phase {
-    PHASE_VERB,
+    EXCHANGE_PHASE_VERB,
     /* A key without a TTL was found: check whether its value contains the time
      * at which the lock ends. If that is past, an acquire may replace it. */
-    PHASE_CHECK_VALUE,
+    EXCHANGE_PHASE_CHECK_VALUE,
     /* Neither EXEC nor DISCARD is allowed: no other strategy can be tried. */
-    PHASE_STUCK
+    EXCHANGE_PHASE_STUCK
 };
 
 /* In which form the token is on the server, or may be. */
@@ -98,7 +98,7 @@ struct exchange {
     unsigned char strategy_index; /* its number among the verb's strategies */
     unsigned char tried;          /* strategies that were refused, as bits */
     unsigned char step;
-    unsigned char watch_tries; /* how often a write was begun again, because the
+    unsigned char write_tries; /* how often a write was begun again, because the
                                 * key had changed: under WATCH, or by SETNX */
     unsigned char due;         /* replies still due to what was encoded */
     unsigned char reads; /* STEP_WATCH: replies between WATCH's and MULTI's */
@@ -117,7 +117,7 @@ struct exchange {
     int64_t refusals;        /* rights.c: commands, as bits */
     unsigned char next_step; /* fenced.c */
     uint64_t encoded_at;     /* when the current step was encoded */
-    uint64_t check_at;       /* ACQUIRE: earliest next PHASE_CHECK_VALUE */
+    uint64_t check_at; /* ACQUIRE: earliest next EXCHANGE_PHASE_CHECK_VALUE */
     /* The lock could not be handed over: not tried again before this time. It
      * may be this name's line that is damaged or not permitted, so the
      * connection remembers nothing of it. */
@@ -206,15 +206,16 @@ static inline bool strategy_stores_reply(const struct exchange *x)
 
 /* ------------------------------------------- what strategies are made of */
 
-/* scripted.c: one script, by its hash or with its text. scripted_capped() is
- * for each script that replies 1 if it did it, or 0 if the key does not hold
- * the token: CAP_TTL, and RELEASE once its other replies are excluded. */
+/* scripted.c: one script, by its hash or with its text.
+ * scripted_done_or_not_mine() is for each script that replies 1 if it did it,
+ * or 0 if the key does not hold the token: CAP_TTL, and RELEASE once its other
+ * replies are excluded. */
 unsigned scripted_encode(struct exchange *x, struct buf *out);
 enum exchange_next scripted_extended(
     struct exchange *x, const struct reply *reply);
 enum exchange_next scripted_released(
     struct exchange *x, const struct reply *reply);
-enum exchange_next scripted_capped(
+enum exchange_next scripted_done_or_not_mine(
     struct exchange *x, const struct reply *reply);
 unsigned scripted_inspect(struct exchange *x, struct buf *out);
 /* ACQUIRE with verb.after. */
@@ -276,7 +277,7 @@ bool rights_unverified(const struct exchange *x);
 extern const struct strategy rights_strategy;
 
 /* fenced.c: an acquire with a fencing token (verb.counter); in
- * PHASE_CHECK_VALUE it replaces the expired strategy_value() */
+ * EXCHANGE_PHASE_CHECK_VALUE it replaces the expired strategy_value() */
 unsigned fenced_encode(struct exchange *x, struct buf *out);
 enum exchange_next fenced_reply(struct exchange *x, const struct reply *reply);
 extern const struct strategy fenced_strategy;
@@ -287,7 +288,8 @@ uint64_t fenced_counter_ttl_ms(const struct exchange *x);
 extern const struct strategy line_strategy;
 
 /* once.c: BEGIN and LOOK, TELL, UNDO_BEGIN, FORGET */
-extern const struct strategy once_begin, once_tell, once_unbegin, once_forget;
+extern const struct strategy once_begin_strategy, once_tell_strategy,
+    once_undo_begin_strategy, once_forget_strategy;
 
 /* query.c: the command of a query */
 extern const struct strategy query_strategy;

@@ -28,7 +28,7 @@ static bool append_watch(const struct exchange *x, struct buf *out)
 
 unsigned watched_encode(struct exchange *x, struct buf *out)
 {
-    const struct watched *way = x->strategy->watched;
+    const struct watched *change = x->strategy->watched;
     size_t before = buf_len(out);
     unsigned due;
     bool ok;
@@ -37,11 +37,11 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
         x->step = STEP_WATCH;
     if (x->step == STEP_WATCH) {
         ok = append_watch(x, out) &&
-             (x->reads = (unsigned char)way->read(x, out)) > 0 &&
+             (x->reads = (unsigned char)change->read(x, out)) > 0 &&
              command_word(out, "MULTI");
         due = x->reads + 2U;
     } else if (x->step == STEP_EXEC) {
-        ok = way->change(x, out) && command_word(out, "EXEC");
+        ok = change->change(x, out) && command_word(out, "EXEC");
         due = 2;
     } else {
         ok = command_discard(out);
@@ -56,12 +56,12 @@ unsigned watched_encode(struct exchange *x, struct buf *out)
 /* Takes a reply before MULTI's. The first that decides the outcome counts. */
 static void read_reply(struct exchange *x, const struct reply *reply)
 {
-    const struct watched *way = x->strategy->watched;
+    const struct watched *change = x->strategy->watched;
 
     if (reply->kind == REPLY_ERROR)
         strategy_error_or_not_mine(x, reply);
     else if (x->due <= x->reads)
-        way->judge(x, reply);
+        change->judge(x, reply);
     else if (reply->kind != REPLY_STATUS)
         strategy_bad_reply(x, "expected OK in reply to WATCH");
 }
@@ -103,7 +103,7 @@ static enum exchange_next key_changed(struct exchange *x)
     if (x->verb->kind == VERB_ACQUIRE)
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     x->step = STEP_WATCH;
-    return ++x->watch_tries < ATTEMPTS_MAX
+    return ++x->write_tries < ATTEMPTS_MAX
                ? EXCHANGE_AGAIN
                : strategy_error_or_not_mine(x, &raced);
 }
@@ -141,7 +141,7 @@ enum exchange_next watched_reply(struct exchange *x, const struct reply *reply)
     if (x->step == STEP_DISCARD) {
         /* Some errors of EXEC up to 6.0 end the transaction. */
         if (reply->kind == REPLY_ERROR && !error_ends_transaction(reply->bytes))
-            x->phase = PHASE_STUCK;
+            x->phase = EXCHANGE_PHASE_STUCK;
         return EXCHANGE_DONE;
     }
     if (x->due == AFTER_EXEC)

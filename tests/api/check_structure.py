@@ -81,7 +81,7 @@ NODES_NAME = re.compile(r"\b(?:servers|nodes)\s*(?:\[|\.\s*first\b)")
 # core/weigh.h was asked whether it counts, which only client/voters.c does.
 WEIGHED = {
     "life_outcome": "src/lock/actions.c",
-    "line_told_granted": "src/lock/line_messages.c",
+    "line_on_granted": "src/lock/line_messages.c",
     "weigh_verb": "src/client/voters.c",
     "weigh_outcome": "src/client/voters.c",
     "weigh_message": "src/client/voters.c",

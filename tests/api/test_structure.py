@@ -29,7 +29,8 @@ GOOD = {
     "src/wire/value.c": HEAD + STAMPS + "int v = stamp_parse(x);\n",
     "src/wire/timestamps/t.c": HEAD + STAMPS + PART + "int stamp;\n",
     "src/wire/v.c": HEAD + "int v = k == VERB_TELL;\n"
-    "int b = 1U << VERB_TELL | 1U << VERB_LOOK;\nint l = i < VERB_KINDS;\n",
+    "int b = 1U << VERB_TELL | 1U << VERB_READ_RECORD;\n"
+    "int l = i < VERB_KINDS;\n",
     "src/core/v.c": HEAD + "int v[] = {[VERB_TELL] = CALL_TELL == x};\n",
     "src/net/s.c": HEAD + "int s = NXL_SCHEME_TIMESTAMP; /* a stamp */\n",
     "src/client/nodes.c": HEAD + "struct node *n = c->nodes.first;\n",
@@ -47,7 +48,7 @@ BAD = [
     ("src/net/n.c", HEAD + "int x = k >= VERB_BEGIN;\n", "order of kinds"),
     ("src/wire/w.c", HEAD + "int x = VERB_CAP_TTL < k;\n", "order of kinds"),
     ("src/core/c.c", HEAD + "int x = c <= CALL_TELL;\n", "order of kinds"),
-    ("src/wire/w.c", HEAD + "case VERB_LOOK:\n", "a switch over kinds"),
+    ("src/wire/w.c", HEAD + "case VERB_READ_RECORD:\n", "a switch over kinds"),
     ("src/core/c.c", HEAD + "case ROUND_TELL:\n", "a switch over kinds"),
     ("src/net/n.c", HEAD + "int x = k == VERB_TELL;\n", "with a verb"),
     ("src/api/a.c", HEAD + "int x = VERB_TELL != k;\n", "with a verb"),
@@ -91,7 +92,7 @@ BAD = [
     ("src/net/n.c", HEAD + "int x = nodes [0];\n", "knows its server"),
     ("src/client/c.c", HEAD + "x = c->nodes.first;\n", "knows its server"),
     ("src/lock/d.c", HEAD + "life_outcome(&l, t, 0, &o, now);\n", "one place"),
-    ("src/lock/d.c", HEAD + "line_told_granted(&l, 1, now);\n", "one place"),
+    ("src/lock/d.c", HEAD + "line_on_granted(&l, 1, now);\n", "one place"),
     ("src/lock/d.c", HEAD + "x = weigh_message(e, at, now);\n", "one place"),
     ("src/net/n.h", HEAD + STAMPS, "timestamps.h is not for this file"),
     ("src/wire/value.c", HEAD + PART, "parts.h is not for this file"),

@@ -151,7 +151,7 @@ static void refusals(void **state)
             i == 1 ? "ERR unknown command" : words[i]);
         listening_for(50);
         assert_int_equal(fake_count(fake, -1, "SUBSCRIBE"), 1);
-        assert_true(turn_deadline(listening.client) >
+        assert_true(loop_deadline(listening.client) >
                     deadline_after_ms(clock_now(), i == 2 ? 3000 : 20000));
         play_ends();
     }
@@ -229,11 +229,11 @@ static void rest(void **state)
     listening_rest();
     listening_turn();
     assert_true(listening_is(MESSAGES_UP));
-    assert_true(turn_deadline(listening.client) == NEVER);
+    assert_true(loop_deadline(listening.client) == NEVER);
     fake_signal(fake, "end");
     listening_until(subscriber_connection(listening.subscriber) == 0);
     listening_turn();
-    assert_true(turn_deadline(listening.client) == NEVER);
+    assert_true(loop_deadline(listening.client) == NEVER);
     assert_int_equal(fake_connections(fake), 1);
     listening_want();
     listening_until(listening.messages == 2);

@@ -86,7 +86,7 @@ static void take(struct game *g, const struct effect *effect)
         }
         break;
     case EFFECT_ABANDON:
-        CHECK(g->state[i] == OUT && g->a.verdict == VERDICT_YES);
+        CHECK(g->state[i] == OUT && g->a.decision == VERDICT_YES);
         break;
     }
 }
@@ -118,7 +118,7 @@ static void hear(struct game *g)
         g->busy = g->busy || busy;
     }
     acquire_outcome(&g->a, i, &o, g->s->now);
-    if (counts && g->a.verdict == VERDICT_YES)
+    if (counts && g->a.decision == VERDICT_YES)
         CHECK(g->a.now < g->a.deadline);
 }
 
@@ -155,7 +155,7 @@ static void check_over(struct game *g)
 static void give_back(struct game *g)
 {
     unsigned byte = step_byte(g->s);
-    struct fence fence = {.verdict = byte & 1 ? VERDICT_NO : VERDICT_UNKNOWN,
+    struct fence fence = {.decision = byte & 1 ? VERDICT_NO : VERDICT_UNKNOWN,
         .fault = (enum fault)(byte % FAULT_CLASSES),
         .permanent =
             (unsigned char)(step_byte(g->s) % (g->a.terms.servers + 1)),
@@ -163,7 +163,7 @@ static void give_back(struct game *g)
     if (acquire_verdict(&g->a) != VERDICT_YES)
         return;
     if (byte > 240) {
-        fence.verdict = VERDICT_CANCELLED;
+        fence.decision = VERDICT_CANCELLED;
         g->cancelled = true;
     }
     for (unsigned i = 0; i < g->a.terms.servers; i++)
@@ -196,7 +196,7 @@ static void step(struct game *g)
         break;
     case 4: /* once in a while, for an input would be over with it */
         if (step_byte(g->s) > 250) {
-            g->cancelled = g->cancelled || g->a.verdict == VERDICT_OPEN;
+            g->cancelled = g->cancelled || g->a.decision == VERDICT_OPEN;
             acquire_cancel(&g->a);
         }
         break;
@@ -219,7 +219,7 @@ static struct acquire_terms read_terms(struct steps *s)
         .ttl_ms = step_ttl_ms(s),
         .drift_ppm = step_byte(s) * 1960U + 1,
         .timeout_ns = NS_PER_S,
-        .budget_ns = 1 + step_span(s)};
+        .answer_timeout_ns = 1 + step_span(s)};
     terms.wait_until = later(step_time(s), s->now);
     terms.end = later(step_time(s), terms.wait_until);
     return terms;
@@ -232,7 +232,7 @@ static void finish(struct game *g)
     drain(g);
     see_round(g);
     if (g->a.terms.end == NEVER) {
-        g->cancelled = g->cancelled || g->a.verdict == VERDICT_OPEN;
+        g->cancelled = g->cancelled || g->a.decision == VERDICT_OPEN;
         acquire_cancel(&g->a);
     } else {
         g->s->now = later(g->s->now, g->a.terms.end);
@@ -267,5 +267,5 @@ bool play_acquire(struct steps *s)
                 acquire_wake(&g.a) <= terms.end || acquire_wake(&g.a) == NEVER);
     }
     finish(&g);
-    return g.a.verdict == VERDICT_YES;
+    return g.a.decision == VERDICT_YES;
 }

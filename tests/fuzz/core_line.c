@@ -60,7 +60,7 @@ static void send_it(struct game *g)
 
 static void undo(struct game *g)
 {
-    CHECK(g->token.stands && g->l.verdict != LINE_YES);
+    CHECK(g->token.stands && g->l.decision != LINE_YES);
     g->token.stands = false;
     if (g->out && step_byte(g->s) & 1)
         line_withdrawn(&g->l);
@@ -164,7 +164,7 @@ static void check_grant(struct game *g)
     uint64_t latest =
         latest_deadline(g->token.sent_at, lease, terms->drift_ppm);
     bool runs = latest >= deadline_after_ms(g->l.now, LEASE_USABLE_MS);
-    CHECK((g->l.verdict == LINE_YES) == runs);
+    CHECK((g->l.decision == LINE_YES) == runs);
     if (runs)
         CHECK(g->l.deadline <= latest &&
               g->l.deadline >= deadline_after_ms(g->l.now, LEASE_USABLE_MS));
@@ -196,7 +196,7 @@ static void tell(struct game *g)
     struct token *t = &g->token;
     unsigned connection = step_byte(g->s) & 3;
     /* Not one that is given up, though its undo is left to take. */
-    bool counts = g->l.verdict == LINE_OPEN && g->l.in_line;
+    bool counts = g->l.decision == LINE_OPEN && g->l.in_line;
     bool same = !t->moved && connection == t->joined_on &&
                 g->messages.number == t->subscription;
     CHECK(!counts || t->stands);
@@ -204,7 +204,7 @@ static void tell(struct game *g)
         t->granted = same;
     else if (counts)
         t->told = true;
-    line_told_granted(&g->l, connection, g->s->now);
+    line_on_granted(&g->l, connection, g->s->now);
     if (counts && t->granted)
         check_grant(g);
     else if (counts) /* then an answer decides */
@@ -240,7 +240,7 @@ static void check_over(const struct game *g)
 
 static void cancel(struct game *g)
 {
-    g->cancelled = g->cancelled || g->l.verdict == LINE_OPEN;
+    g->cancelled = g->cancelled || g->l.decision == LINE_OPEN;
     line_cancel(&g->l);
 }
 
@@ -321,7 +321,7 @@ static struct line_terms read_terms(struct steps *s)
         .max_ttl_ms = step_ttl_ms(s),
         .drift_ppm = step_byte(s) * 1960U + 1,
         .timeout_ns = NS_PER_S,
-        .patience_ns = 1 + step_span(s)};
+        .answer_timeout_ns = 1 + step_span(s)};
     return terms;
 }
 
@@ -364,5 +364,5 @@ bool play_line(struct steps *s)
             start(&g, &terms);
     }
     finish(&g);
-    return granted || g.l.verdict == LINE_YES;
+    return granted || g.l.decision == LINE_YES;
 }

@@ -43,7 +43,7 @@ static void take(struct game *g, const struct effect *effect)
     if (effect->kind == EFFECT_SEND) {
         CHECK(!g->at[i].out && !g->at[i].yes && !g->at[i].no);
         CHECK(!g->at[i].left && g->at[i].sent < TRIES);
-        CHECK(g->r.verdict == VERDICT_OPEN);
+        CHECK(g->r.decision == VERDICT_OPEN);
         g->at[i].out = true;
         g->at[i].sent++;
         return;
@@ -206,7 +206,7 @@ bool play_round(struct steps *s)
     }
     drain(&g);
     check_over(&g);
-    return g.r.verdict == VERDICT_YES;
+    return g.r.decision == VERDICT_YES;
 }
 
 /* ------------------------------------------------------------------- fence */
@@ -236,16 +236,17 @@ static void raised(struct raising *g)
 {
     unsigned i;
     struct outcome o = step_outcome(g->s, &i);
-    uint64_t number = step_byte(g->s) & 1 ? g->f.number : step_span(g->s);
+    uint64_t number = step_byte(g->s) & 1 ? g->f.value : step_span(g->s);
     if (i < g->f.terms.servers && g->ballots[i].part == PART_SENT) {
         CHECK(g->out[i]);
         g->out[i] = false;
         /* The first number drawn is the fence, where there is none. */
         g->has[i] = o.kind == OUTCOME_MINE && number != 0 &&
-                    (number == g->f.number || g->f.number == 0);
+                    (number == g->f.value || g->f.value == 0);
         g->gone[i] = o.kind == OUTCOME_NOT_MINE;
     }
-    fence_outcome(&g->f, i, &o, number);
+    o.fence = number;
+    fence_outcome(&g->f, i, &o);
 }
 
 static void check_fence(const struct raising *g, bool cancelled)
@@ -255,9 +256,9 @@ static void check_fence(const struct raising *g, bool cancelled)
     for (unsigned i = 0; i < g->f.terms.servers; i++) {
         has += g->has[i];
         gone += g->gone[i];
-        CHECK(g->f.number >= g->ballots[i].number);
+        CHECK(g->f.value >= g->ballots[i].fence);
     }
-    CHECK(verdict != VERDICT_YES || (has >= quorum && g->f.number != 0));
+    CHECK(verdict != VERDICT_YES || (has >= quorum && g->f.value != 0));
     CHECK(verdict != VERDICT_NO || gone > g->f.terms.servers - quorum);
     CHECK(verdict != VERDICT_CANCELLED || cancelled);
     CHECK(verdict == VERDICT_OPEN || fence_wake(&g->f) == NEVER);
@@ -271,12 +272,11 @@ bool play_fence(struct steps *s)
     bool cancelled = false;
 
     for (unsigned i = 0; i < terms.servers; i++)
-        g.ballots[i].number = step_span(s);
+        g.ballots[i].fence = step_span(s);
     terms.end = step_time(s);
     fence_start(&g.f, &terms);
     for (unsigned i = 0; i < terms.servers; i++)
-        g.has[i] =
-            g.ballots[i].number != 0 && g.ballots[i].number == g.f.number;
+        g.has[i] = g.ballots[i].fence != 0 && g.ballots[i].fence == g.f.value;
     while (s->left > 0) {
         enum verdict before = fence_verdict(&g.f);
         unsigned what = step_byte(s) % 6;
@@ -300,5 +300,5 @@ bool play_fence(struct steps *s)
     raise_asks(&g, 2 * MAX_SERVERS);
     CHECK(fence_verdict(&g.f) != VERDICT_OPEN);
     check_fence(&g, cancelled);
-    return g.f.verdict == VERDICT_YES;
+    return g.f.decision == VERDICT_YES;
 }

@@ -33,7 +33,7 @@ static void check_due(const struct hold *k, uint64_t now, uint64_t timeout_ns)
     /* It is looked at again in time. */
     CHECK(schedule_wake(h) <= h->deadline);
     CHECK(due != SCHEDULE_WAIT || schedule_wake(h) > now);
-    CHECK(schedule_patience(h, timeout_ns, now) <= later(h->deadline, now));
+    CHECK(schedule_answer_by(h, timeout_ns, now) <= later(h->deadline, now));
     uint64_t ttl = ms_to_ns(schedule_ttl_ms(h, now));
     CHECK(ttl <= k->lease);
     CHECK(h->terms.ends == NEVER || ttl == 0 ||
@@ -52,7 +52,7 @@ bool play_holding(struct steps *s)
     terms.deadline = deadline_after(s->now, step_span(s) % (k.lease + 1));
     terms.ends = later(step_time(s), s->now);
     terms.seed = step_byte(s);
-    schedule_begin(&k.h, &terms, s->now);
+    schedule_start(&k.h, &terms, s->now);
     /* Renewals may come together, by up to a thousandth earlier. */
     uint64_t left = deadline_left(terms.deadline, s->now);
     k.not_before = deadline_after(s->now, earlier(k.lease / 3, left / 2) / 5);
@@ -64,7 +64,7 @@ bool play_holding(struct steps *s)
         case 0:
         case 1:
             if (schedule_due(&k.h, s->now) == SCHEDULE_RENEW) {
-                schedule_begun(&k.h, s->now);
+                schedule_renewal_begun(&k.h, s->now);
                 k.asked = true;
             }
             break;

@@ -47,7 +47,7 @@ static void ask(struct asked *a, enum verb_kind kind)
         .ttl_ms = kind == VERB_BEGIN ? 30000 : 0,
         .once = kind == VERB_UNDO_BEGIN ? NULL : &a->terms,
         .values = verb_traits[kind].has_values ? &a->leaves : NULL};
-    if (kind == VERB_BEGIN || kind == VERB_LOOK)
+    if (kind == VERB_BEGIN || kind == VERB_READ_RECORD)
         a->verb.counter = slice_of("{key}:f");
     a->dialect.connection = 7;
     a->dialect.max_ttl_ms = 60000;
@@ -124,10 +124,10 @@ static void check_outcome(const struct asked *a, const struct reply *reply)
         CHECK(kind == VERB_BEGIN && says(reply, FOUND_BUSY) && second >= -2);
         break;
     case OUTCOME_FREE:
-        CHECK(kind == VERB_LOOK && says(reply, FOUND_NOTHING));
+        CHECK(kind == VERB_READ_RECORD && says(reply, FOUND_NOTHING));
         break;
     case OUTCOME_RECORDED:
-        CHECK(kind == VERB_BEGIN || kind == VERB_LOOK);
+        CHECK(kind == VERB_BEGIN || kind == VERB_READ_RECORD);
         CHECK(o->found != FOUND_DONE ||
               (says(reply, FOUND_DONE) && has_result(reply)));
         CHECK(o->found != FOUND_DOUBT || says(reply, FOUND_DOUBT));
@@ -137,7 +137,7 @@ static void check_outcome(const struct asked *a, const struct reply *reply)
         break;
     case OUTCOME_MINE:
     case OUTCOME_NOT_MINE:
-        CHECK(kind != VERB_BEGIN && kind != VERB_LOOK);
+        CHECK(kind != VERB_BEGIN && kind != VERB_READ_RECORD);
         if (kind == VERB_TELL)
             CHECK(says(reply, o->kind == OUTCOME_MINE));
         else
@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char letters[] = "bltfu";
     static const enum verb_kind kinds[] = {
-        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_FORGET, VERB_UNDO_BEGIN};
+        VERB_BEGIN, VERB_READ_RECORD, VERB_TELL, VERB_FORGET, VERB_UNDO_BEGIN};
     char *text = fuzz_expand(data, size, BYTES_MAX, &size);
     const char *at = size > 0 && text[0] ? strchr(letters, text[0]) : NULL;
     enum verb_kind kind =

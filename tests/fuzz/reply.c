@@ -68,7 +68,7 @@ static size_t next_size(struct feed *f)
 static void check_reply(const struct reply *a, const struct reply *b)
 {
     CHECK(a->kind == b->kind && a->integer == b->integer);
-    CHECK(slice_equal(a->bytes, b->bytes) && a->cut == b->cut);
+    CHECK(slice_equal(a->bytes, b->bytes) && a->truncated == b->truncated);
     CHECK(a->count == b->count && a->count <= REPLY_ITEMS);
     for (size_t i = 0; i < a->count; i++) {
         CHECK(a->items[i].kind != REPLY_ARRAY);
@@ -175,7 +175,7 @@ struct step {
 
 static bool is_modelled(const struct exchange *x)
 {
-    return x->phase != PHASE_CHECK_VALUE &&
+    return x->phase != EXCHANGE_PHASE_CHECK_VALUE &&
            x->strategy_index < ways[x->verb->kind].count;
 }
 
@@ -233,7 +233,7 @@ static bool goes_further(const struct model *m, const struct exchange *x)
 {
     const struct outcome *o = &m->outcome;
 
-    if (x->phase != PHASE_CHECK_VALUE)
+    if (x->phase != EXCHANGE_PHASE_CHECK_VALUE)
         return !m->settled && !is_modelled(x);
     if (m->verb.kind == VERB_ACQUIRE)
         return o->kind == OUTCOME_BUSY && o->left_ms == LEFT_FOREVER;
@@ -310,12 +310,13 @@ static bool exchange(
     m.left = dialect->ttl_in_values || *at >= ways[m.verb.kind].count;
     if (!run(f, letter, dialect, &m, &x, &w))
         return false;
-    if (letter == 'Q') {              /* what that did is not forgotten */
-        if (x.phase == PHASE_STUCK) { /* but its connection was ended */
+    if (letter == 'Q') { /* what that did is not forgotten */
+        if (x.phase ==
+            EXCHANGE_PHASE_STUCK) { /* but its connection was ended */
             dialect_begin(dialect);
             w = (struct watcher){.orders = 0};
         }
-        dialect->preferred_with_end[VERB_RELEASE] = 3;
+        dialect->preferred_with_value_end[VERB_RELEASE] = 3;
         m.verb = verb_of('g');
         exchange_restart(&x, &m.verb, NULL);
         if (!run(f, letter, dialect, &m, &x, &w))
@@ -326,7 +327,7 @@ static bool exchange(
     if (m.left)
         return true;
     check_outcome(&m, &x.outcome);
-    CHECK((x.phase == PHASE_STUCK) == m.stuck);
+    CHECK((x.phase == EXCHANGE_PHASE_STUCK) == m.stuck);
     CHECK(!m.settled || *at == m.at);
     return true;
 }
@@ -375,7 +376,7 @@ static void check_facts(const struct facts *f, struct slice said)
 
 static bool shake_hands(struct feed *f, char letter, struct buf *out)
 {
-    struct credentials who = {.db = letter == 'd' || letter == 'x' ? 3 : 0};
+    struct handshake_terms who = {.db = letter == 'd' || letter == 'x' ? 3 : 0};
     struct handshake h;
     struct slice said = f->bytes;
     enum fault fault = FAULT_NONE;

@@ -50,7 +50,7 @@ static bool fits(struct resp *r, struct reply *reply, bool alone)
     if (reply->bytes.len > READER_TEXT - r->text) {
         if (!alone || reply->kind != REPLY_STRING)
             return false;
-        reply->cut = true;
+        reply->truncated = true;
         reply->bytes.len = READER_TEXT;
     }
     r->text += reply->bytes.len;

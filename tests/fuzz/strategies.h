@@ -139,7 +139,7 @@ static void dialect_of(
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (letter != known[i].letter)
             continue;
-        dialect->preferred[kind] = dialect->preferred_with_end[kind] =
+        dialect->preferred[kind] = dialect->preferred_with_value_end[kind] =
             known[i].strategy;
         dialect->stamps.learnt = dialect->stamps.timed = true;
         server_clock_learn(&dialect->stamps.clock, dialect->now, dialect->now,
@@ -186,8 +186,8 @@ static unsigned say_script(const struct model *m, struct buf *b)
         [VERB_RELEASE] = SCRIPT_RELEASE,
         [VERB_INSPECT] = SCRIPT_INSPECT,
         [VERB_RAISE] = SCRIPT_RAISE,
-        [VERB_JOIN] = SCRIPT_WAIT,
-        [VERB_STAY] = SCRIPT_WAIT};
+        [VERB_JOIN] = SCRIPT_LINE_WAIT,
+        [VERB_STAY] = SCRIPT_LINE_WAIT};
     const struct verb *verb = &m->verb;
     const struct script *script = &scripts[ids[verb->kind]];
     bool whole = m->step == 1 || verb->kind == VERB_ACQUIRE;

@@ -74,7 +74,7 @@ static void check_parts(const char *text, size_t len, const regmatch_t *part)
 
     CHECK(share.weight == (shares ? number_of(text, &part[WEIGHT]) : 0));
     CHECK(share.permits == (shares ? number_of(text, &part[PERMITS]) : 0));
-    CHECK(token_is_shared(token) == shares);
+    CHECK(token_has_share(token) == shares);
     CHECK(part[LABEL].rm_so < 0 ? !label : label == text + part[LABEL].rm_so);
     CHECK(token_layout(again, share, label) == len);
     memcpy(again, text, UUID_TEXT);

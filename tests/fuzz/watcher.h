@@ -355,7 +355,8 @@ static void watch_end(const struct watcher *w, const struct exchange *x)
 {
     const struct outcome *o = &x->outcome;
 
-    CHECK(!w->open || x->phase == PHASE_STUCK || o->fault == FAULT_NOT_REDIS);
+    CHECK(!w->open || x->phase == EXCHANGE_PHASE_STUCK ||
+          o->fault == FAULT_NOT_REDIS);
     CHECK(x->written == WRITTEN_OVER || !w->lost);
     if (x->verb->kind != VERB_ACQUIRE)
         return;

@@ -141,13 +141,13 @@ static bool orphan_lost_after_giving_up(void)
     return orphan_of_a_lost_connection(AFTER_GIVING_UP);
 }
 
-static void test_debts(void **state)
+static void test_lost_acquire(void **state)
 {
     (void)state;
-    assert_needed(DEBTS,
+    assert_needed(LOST_ACQUIRE,
         "a request whose connection was lost keeps the name taken",
         orphan_lost_while_waiting);
-    assert_needed(DEBTS,
+    assert_needed(LOST_ACQUIRE,
         "an undoing that was lost with its connection keeps the name taken",
         orphan_lost_after_giving_up);
 }
@@ -220,7 +220,7 @@ int main(void)
         guard_test(test_fresh_token),
         guard_test(test_handshake),
         guard_test(test_late_undo),
-        guard_test(test_debts),
+        guard_test(test_lost_acquire),
         guard_test(test_compare_and_delete),
     };
     const struct CMUnitTest by_path[] = {

@@ -213,7 +213,7 @@ static inline const char *case_foreign(void)
         "once1 done A 1 1 0 1 1 1 0 0 9000 - 9999999999999999999\n" X1000,
         NULL};
     static const enum verb_kind kinds[] = {
-        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_UNDO_BEGIN, VERB_FORGET};
+        VERB_BEGIN, VERB_READ_RECORD, VERB_TELL, VERB_UNDO_BEGIN, VERB_FORGET};
 
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         case_clean();
@@ -247,7 +247,7 @@ static inline const char *case_foreign_lock(void)
     redis_run(&server, "RPUSH", "k", "x", NULL);
     struct outcome o = case_send(VERB_BEGIN, "A");
     CELL_NEEDS(o.kind == OUTCOME_BUSY && o.left_ms == LEFT_FOREVER);
-    CELL_NEEDS(case_send(VERB_LOOK, "A").found == FOUND_BUSY);
+    CELL_NEEDS(case_send(VERB_READ_RECORD, "A").found == FOUND_BUSY);
     CELL_NEEDS(case_send(VERB_TELL, "A").kind == OUTCOME_MINE);
     stored_read(&s, "{k}:once");
     CELL_NEEDS(s.record.state == ONCE_DONE);
@@ -260,7 +260,7 @@ static inline const char *case_foreign_lock(void)
     CELL_NEEDS(case_send(VERB_BEGIN, "A").kind == OUTCOME_BUSY);
     redis_run(&server, "SET", "k", "AA", NULL);
     CELL_NEEDS(case_send(VERB_BEGIN, "A").kind == OUTCOME_BUSY);
-    CELL_NEEDS(case_send(VERB_LOOK, "").found == FOUND_BUSY);
+    CELL_NEEDS(case_send(VERB_READ_RECORD, "").found == FOUND_BUSY);
     return NULL;
 }
 

@@ -302,8 +302,8 @@ static inline struct outcome cell_call(const struct cell *c)
     static char line[512];
     static struct once_terms terms;
     static const enum verb_kind kinds[TABLE_CALLS] = {VERB_BEGIN, VERB_BEGIN,
-        VERB_LOOK, VERB_TELL, VERB_TELL, VERB_TELL, VERB_TELL, VERB_UNDO_BEGIN,
-        VERB_FORGET, VERB_FORGET};
+        VERB_READ_RECORD, VERB_TELL, VERB_TELL, VERB_TELL, VERB_TELL,
+        VERB_UNDO_BEGIN, VERB_FORGET, VERB_FORGET};
     struct verb verb = {.kind = kinds[c->call],
         .key = slice_of("k"),
         .token = slice_of("A"),
@@ -320,7 +320,7 @@ static inline struct outcome cell_call(const struct cell *c)
         .line = slice_of(line)};
     if (verb.kind == VERB_TELL)
         terms.reported = told[c->call - CALL_SAY_DONE];
-    if (verb.kind == VERB_BEGIN || verb.kind == VERB_LOOK)
+    if (verb.kind == VERB_BEGIN || verb.kind == VERB_READ_RECORD)
         verb.ttl_ms = ONCE_TTL_MS;
     if (cell_around)
         cell_around(true);

@@ -198,7 +198,7 @@ static inline struct outcome permit_verb(
             .client = slice_of(verbs[i].in_line ? CLIENT : ""),
             .window = WINDOW,
             .may_wait = verbs[i].may_wait,
-            .has_followers = strcmp(word, "pass") == 0,
+            .has_waiters_behind = strcmp(word, "pass") == 0,
             .want_left = holds_back,
             .asks_kind = holds_back,
             .ttl_ms = ttl_ms};
@@ -238,7 +238,7 @@ static inline const char *permit_result(const struct outcome *o)
     case OUTCOME_MINE:
         return "yes";
     case OUTCOME_BUSY:
-        return o->several ? "several" : "no";
+        return o->several_holders ? "several" : "no";
     case OUTCOME_NOT_MINE:
         return "no";
     case OUTCOME_FAULT:

@@ -277,7 +277,7 @@ static long long slot_of(struct slice key)
 }
 
 static const enum companion companions[] = {COMPANION_COUNTER, COMPANION_LINE,
-    COMPANION_MARK, COMPANION_GAP, COMPANION_RECORD};
+    COMPANION_LINE_MARK, COMPANION_GAP, COMPANION_RECORD};
 
 /* Of all keys of up to five of these letters, key_is_apart() finds those that
  * the server would separate from what accompanies them. */

@@ -81,7 +81,7 @@ static void allow(const char *begin, const char *text)
 static void make_eve(const char *name, const char *channels)
 {
     static const enum companion keys[] = {
-        COMPANION_LINE, COMPANION_MARK, COMPANION_GAP};
+        COMPANION_LINE, COMPANION_LINE_MARK, COMPANION_GAP};
     char encoded[ROOM];
     redis_run(&server, "ACL", "SETUSER", "eve", "reset", "on", "nopass",
         "resetchannels", "+@all", NULL);
@@ -214,7 +214,7 @@ static void hand_over(const char *token)
 static void plant_member(const char *client)
 {
     char *line = key_of(scene.own, COMPANION_LINE);
-    char *mark = key_of(scene.own, COMPANION_MARK);
+    char *mark = key_of(scene.own, COMPANION_LINE_MARK);
     char member[2 * ROOM], seen[32];
     redisReply *time = redis_command(&server, "TIME", NULL);
     snprintf(seen, sizeof(seen), "%llu",

@@ -312,7 +312,7 @@ static enum outcome_kind release_followed(const char *token)
     struct verb verb = {.kind = VERB_RELEASE,
         .key = slice_of(of_lock),
         .token = slice_of(token),
-        .has_followers = true};
+        .has_waiters_behind = true};
     return line_send(&peer, &verb).kind;
 }
 

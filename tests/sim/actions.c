@@ -41,7 +41,7 @@ static enum message_kind kind_of(const struct world *w, const struct worker *k,
         return MESSAGE_STAY;
     case VERB_BEGIN:
         return MESSAGE_BEGIN;
-    case VERB_LOOK:
+    case VERB_READ_RECORD:
         return MESSAGE_LOOK_ONCE;
     case VERB_TELL:
         return MESSAGE_TELL;
@@ -105,7 +105,7 @@ static void send_verb(
         .earlier_token_possible = verb.earlier_token_possible,
         .number = verb.fence,
         .plain = k->old,
-        .followed = verb.has_followers,
+        .followed = verb.has_waiters_behind,
     };
     if (verb.asks_kind)
         r->message.hold_back_ms = verb.hold_back_ms;
@@ -122,12 +122,12 @@ static void send_verb(
         r->message.promised = checker_promised(w, k);
     if (verb.kind == VERB_TELL && !k->work.resolves)
         r->message.promised = checker_promised(w, k);
-    if (verb.kind == VERB_BEGIN || verb.kind == VERB_LOOK ||
+    if (verb.kind == VERB_BEGIN || verb.kind == VERB_READ_RECORD ||
         verb.kind == VERB_TELL || verb.kind == VERB_FORGET)
         complete(w, k, &verb, &r->message);
     if (verb.kind == VERB_CAP_TTL)
         checker_left(w, k->token); /* the minimum hold */
-    if (call_kinds[k->life.call].acquires && action->track == TRACK_CALL)
+    if (call_traits[k->life.call].acquires && action->track == TRACK_CALL)
         checker_asks(w, k);
     request_submit(w, r);
 }

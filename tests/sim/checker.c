@@ -307,9 +307,9 @@ void checker_granted(struct world *w, struct worker *k)
         w->grants++;
     if (k->life.call != CALL_EXTEND && share_of(w, k->token).weight > 0)
         w->beside++;
-    if (call_kinds[k->life.call].acquires && k->life.handed_over)
+    if (call_traits[k->life.call].acquires && k->life.handed_over)
         w->lined++;
-    if (call_kinds[k->life.call].acquires && k->life.fence)
+    if (call_traits[k->life.call].acquires && k->life.fence)
         check_fence(w, k);
 }
 

@@ -111,7 +111,7 @@ static void settle(
 {
     uint64_t token = k->message.token;
     bool stray = k->cleanup.acquire == ACQUIRE_STRAY;
-    bool expired = k->cleanup.state == CLEANUP_EXPIRED;
+    bool expired = k->cleanup.state == CLEANUP_GIVEN_UP;
     if (!cleanup_over(&k->cleanup))
         return;
     cleaner_free(k);

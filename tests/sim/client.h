@@ -121,7 +121,7 @@ struct link {
     uint64_t known;
     unsigned replicas;
     bool elsewhere;
-    /* As struct replicas in net/replicas.h. */
+    /* As struct replica_wait in net/replica_wait.h. */
     bool wait_due;
     unsigned waits;
     uint32_t shortest_ms;

@@ -22,7 +22,7 @@ static const char *const calls[] = {
     [CALL_INSPECT] = "inspect",
     [CALL_BREAK] = "break",
     [CALL_BEGIN] = "begin",
-    [CALL_LOOK] = "look at the record",
+    [CALL_READ_RECORD] = "look at the record",
     [CALL_TELL] = "tell",
     [CALL_FORGET] = "forget",
 };
@@ -149,10 +149,9 @@ void handle_told(struct world *w, struct worker *k)
     bool counts = weigh_message(&l->eligibility,
         line_last_sent_at(&k->line, r->sent_at), l->alive_at, w->now);
     if (is_in_line(k) && counts)
-        line_told_granted(
-            &k->line, l->state == LINK_UP ? l->number : 0, w->now);
+        line_on_granted(&k->line, l->state == LINK_UP ? l->number : 0, w->now);
     else if (is_in_line(k))
-        line_told_unknown(&k->line, w->now);
+        line_on_unknown(&k->line, w->now);
     turn(w, k);
 }
 
@@ -160,7 +159,7 @@ void handle_hinted(struct world *w, struct worker *k)
 {
     checker_line_told(w, k);
     if (is_in_line(k))
-        line_told_first(&k->line, w->now);
+        line_on_first(&k->line, w->now);
     turn(w, k);
 }
 
@@ -168,7 +167,7 @@ void handle_told_to_ask(struct world *w, struct worker *k)
 {
     checker_line_told(w, k);
     if (is_in_line(k))
-        line_told_unknown(&k->line, w->now);
+        line_on_unknown(&k->line, w->now);
     turn(w, k);
 }
 
@@ -406,7 +405,7 @@ void handle_inspect(struct world *w, struct worker *k)
 
 void handle_look(struct world *w, struct worker *k)
 {
-    query(w, k, CALL_LOOK);
+    query(w, k, CALL_READ_RECORD);
 }
 
 void handle_forget(struct world *w, struct worker *k)

@@ -20,7 +20,7 @@
 #define DROPPED_PATIENCE (500 * MS)
 #define RECONNECT_FIRST (10 * MS)
 #define RECONNECT_MAX (500 * MS)
-#define WAITS_PER_TTL 20 /* see net/replicas.c */
+#define WAITS_PER_TTL 20 /* see net/replica_wait.c */
 #define WAIT_MIN_MS 50
 #define WAIT_MAX_MS 500
 
@@ -125,7 +125,7 @@ static const enum verb_kind verbs[] = {
     [MESSAGE_JOIN] = VERB_JOIN,
     [MESSAGE_STAY] = VERB_STAY,
     [MESSAGE_BEGIN] = VERB_BEGIN,
-    [MESSAGE_LOOK_ONCE] = VERB_LOOK,
+    [MESSAGE_LOOK_ONCE] = VERB_READ_RECORD,
     [MESSAGE_TELL] = VERB_TELL,
     [MESSAGE_FORGET] = VERB_FORGET,
     [MESSAGE_TAKE] = VERB_ACQUIRE,
@@ -139,12 +139,12 @@ static struct cancelled describe(
         .verb = verbs[r->message.kind],
         .stage = stage,
         .undo = undo,
-        .holds = r->message.held,
+        .may_hold = r->message.held,
         .writes = true,
         .compares = true,
         .never_sent = r->sent_at == 0,
         .unsure = r->unsure,
-        .known = known ? &known->cleanup : NULL,
+        .cleanup = known ? &known->cleanup : NULL,
     };
 }
 
@@ -277,7 +277,7 @@ void link_lost(struct world *w, struct link *l, uint64_t linger)
 }
 
 /* Has it to wait until the Sentinels name this server again? */
-static bool is_held_back(const struct world *w, const struct request *r)
+static bool must_await_sentinels(const struct world *w, const struct request *r)
 {
     const struct link *l = &r->worker->process->link[r->server];
     return w->sentinels && weigh_needs_confirmation(verbs[r->message.kind]) &&
@@ -304,7 +304,7 @@ void link_not_found(struct world *w, struct link *l, enum fault fault)
     for (; node != &l->waiting; node = next) {
         next = node->next;
         struct request *r = list_entry(node, struct request, node);
-        if (!is_held_back(w, r))
+        if (!must_await_sentinels(w, r))
             continue;
         list_remove(&r->node);
         request_fail(r, fault, r->unsure);
@@ -317,7 +317,7 @@ static struct eligibility_terms terms_of(const struct world *w)
 {
     return (struct eligibility_terms){.max_ttl_ms = w->setting.max_ttl_ms,
         .drift_ppm = w->setting.drift_ppm,
-        .several = w->options.servers > 1,
+        .several_servers = w->options.servers > 1,
         .guard = true,
         .failover = w->setting.failover,
         .sentinels = w->sentinels};
@@ -365,7 +365,7 @@ static void judge(struct world *w, struct link *l, const struct message *m)
     l->known = m->replica ? 0 : m->replid;
     l->replicas = m->replicas;
     int64_t primary_s =
-        eligibility_handed_over_s(&l->eligibility, &terms, w->now);
+        eligibility_coordinated_s(&l->eligibility, &terms, w->now);
     if (primary_s >= 0) {
         link_push_slot(l, (struct slot){.kind = SLOT_MARK, .sent_at = w->now});
         conn_send(w, l->conn,
@@ -460,7 +460,7 @@ static void complete(
         (r->message.kind == MESSAGE_TELL &&
             r->message.once.verdict != ONCE_CLEAR))
         cleaner_release_answered(w, l, &r->message, &outcome);
-    if (outcome.kind == OUTCOME_FAULT && fault_is_elsewhere(outcome.fault))
+    if (outcome.kind == OUTCOME_FAULT && fault_wants_reconnect(outcome.fault))
         l->elsewhere = true;
     bool does = counts(w, l, r, &outcome, &other);
     other.connection = l->number;
@@ -525,9 +525,9 @@ static void wait_answered(
     struct list *node;
     l->waits--;
     if (m->outcome.kind == OUTCOME_FAULT) {
-        l->elsewhere = l->elsewhere || fault_is_elsewhere(m->outcome.fault);
+        l->elsewhere = l->elsewhere || fault_wants_reconnect(m->outcome.fault);
         fail_awaiting_replicas(
-            w, l, m->outcome.fault, !fault_is_elsewhere(m->outcome.fault));
+            w, l, m->outcome.fault, !fault_wants_reconnect(m->outcome.fault));
         return;
     }
     for (node = l->slots.next; node != &l->slots; node = node->next) {
@@ -660,7 +660,7 @@ static struct request *take_next(const struct world *w, struct link *l)
     struct list *node = l->waiting.next;
     for (; node != &l->waiting; node = node->next) {
         struct request *r = list_entry(node, struct request, node);
-        if (is_held_back(w, r))
+        if (must_await_sentinels(w, r))
             continue;
         list_remove(node);
         return r;

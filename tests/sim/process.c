@@ -20,7 +20,7 @@ void process_turn(struct world *w, struct process *p)
                 &(struct outcome){.kind = OUTCOME_FAULT,
                     .fault = r->fault,
                     .unsure = r->unsure,
-                    .granted = r->granted,
+                    .applied = r->granted,
                     .left_ms = LEFT_UNKNOWN});
         }
         for (unsigned i = 0; i < w->options.servers; i++)

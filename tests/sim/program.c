@@ -102,7 +102,7 @@ static void told(struct world *w, struct worker *k)
         k->released = result == LIFE_OK && !k->life.min_hold ? k->token : 0;
         break;
     case CALL_BEGIN:
-    case CALL_LOOK:
+    case CALL_READ_RECORD:
     case CALL_TELL:
     case CALL_FORGET:
         work_told(w, k, result);

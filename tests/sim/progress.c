@@ -299,7 +299,7 @@ static void look_at_budget(struct world *w, const struct worker *k)
 {
     uint64_t *most = &w->progress.budget_ns[k->name];
     if (acquires(k))
-        *most = later(*most, k->life.vote.acquire.terms.budget_ns);
+        *most = later(*most, k->life.vote.acquire.terms.answer_timeout_ns);
 }
 
 void progress_look(struct world *w)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The line of a name at a model server, and the scripts that use it: in the
- * order of steps of src/wire/scripts (wait.lua, hand_over.lua, serve.lua).
+ * order of steps of src/wire/scripts (line_wait.lua, hand_over.lua, serve.lua).
  *
  * Invariant: a token leaves the line before it is granted, and is granted
  * before anybody is told.

@@ -8,7 +8,8 @@
  * The world's only server is the one that a majority of the Sentinels names;
  * the others are former primaries, or replicas, at addresses of their own.
  *
- * A client asks the Sentinels as src/client/watch.c does (sentinels_watch.c).
+ * A client asks the Sentinels as src/client/sentinel_watch.c does
+ * (sentinels_watch.c).
  */
 #ifndef NXLOCK_SIM_SENTINELS_H
 #define NXLOCK_SIM_SENTINELS_H
@@ -88,9 +89,9 @@ struct former {
     struct alarm alarm;
 };
 
-/* As struct watch in src/client/watch.c. */
+/* As struct sentinel_watch in src/client. */
 struct watch {
-    struct confirm confirm;
+    struct sentinel_views confirm;
     struct asked asked[ASKED_MAX];
     uint64_t looked_at;
     bool undecided;

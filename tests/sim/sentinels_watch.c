@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of src/client/watch.c and sentinel.c: asks the Sentinels before a
- * connection, and once a second while a call is under way or a lock is renewed;
- * core/confirm.c says what follows from their answers.
+ * A model of src/client/sentinel_watch.c and sentinel.c: asks the Sentinels
+ * before a connection, and once a second while a call is under way or a lock is
+ * renewed; core/confirm.c says what follows from their answers.
  *
  * Invariant: an answer is a view with the times that sentinel.c gives it.
  */
@@ -27,7 +27,7 @@ static struct link *link_of(struct process *p)
     return &p->link[0];
 }
 
-static bool former_is_asked(const struct watch *watch)
+static bool former_primary_is_asked(const struct watch *watch)
 {
     return watch->former.state != FORMER_NOT;
 }
@@ -171,7 +171,8 @@ static bool take_primary(
     struct eligibility *e = &link_of(p)->eligibility;
     unsigned node = named->port - 1u;
     bool present = watch->node == node, known = watch->node != NO_NODE;
-    bool ask = known && w->setting.failover && eligibility_follows(e, named);
+    bool ask =
+        known && w->setting.failover && eligibility_gives_way_to(e, named);
     if ((watch->unlocated && named->asked_at < watch->lost_at) ||
         !confirm_covers(named->asked_at, w->now))
         return false;
@@ -180,7 +181,7 @@ static bool take_primary(
     if (!present)
         move(w, p, node);
     eligibility_named(e, named, !present && known);
-    if (watch->unlocated && former_is_asked(watch))
+    if (watch->unlocated && former_primary_is_asked(watch))
         return false;
     watch->located = watch->located || watch->unlocated;
     watch->unlocated = false;
@@ -240,7 +241,7 @@ static uint64_t asks_at(struct world *w, struct process *p)
         pending += is_pending(&watch->asked[i]);
     if (pending == watch->confirm.count)
         return NEVER;
-    bool locates = watch->unlocated && !former_is_asked(watch);
+    bool locates = watch->unlocated && !former_primary_is_asked(watch);
     uint64_t at = locates ? link_wants_at(w, l) : NEVER;
     if (l->held_back)
         at = watch->looked_at && !watch->undecided

@@ -264,7 +264,7 @@ static void ask_kind(struct world *w, struct model_server *s, struct message *m)
         return;
     }
     s->scripts |= KNOWS_HOLD_BACK;
-    m->outcome.several = has_holders(w, s, m->name);
+    m->outcome.several_holders = has_holders(w, s, m->name);
     queue_hold_back(w, s, m);
 }
 

@@ -63,7 +63,7 @@ static void begin_member(struct world *w, struct group *g, unsigned i)
     struct several_end lost = {.result = LIFE_LOST};
     k->state = PROGRAM_WAITS;
     k->token_is_used = k->token_wanted = false;
-    if (call_kinds[g->several.call].acquires)
+    if (call_traits[g->several.call].acquires)
         handle_acquire_by(
             w, k, deadline_left(g->several.wait_until, w->now), g->several.end);
     else if (!handle_release(w, k))

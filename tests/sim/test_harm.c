@@ -62,7 +62,7 @@ static void test_orphans(void **state)
     (void)state;
     for (unsigned servers = 1; servers <= 5; servers += 2) {
         assert_harm("late-undo", servers, I5);
-        assert_harm("debts", servers, I5);
+        assert_harm("lost-acquire", servers, I5);
     }
 }
 
@@ -72,7 +72,7 @@ static void test_progress(void **state)
     (void)state;
     for (unsigned servers = 1; servers <= 5; servers += 2) {
         assert_harm("late-undo", servers, I6);
-        assert_harm("debts", servers, I6);
+        assert_harm("lost-acquire", servers, I6);
     }
 }
 
@@ -170,7 +170,7 @@ static void test_crowd(void **state)
 static void test_failover(void **state)
 {
     (void)state;
-    static const char *const guards[] = {"second-history", "age", "handed-over",
+    static const char *const guards[] = {"second-history", "age", "coordinated",
         "alive", "heard", "replicas", "same-history", "marker"};
     work = WORK_FAILOVER;
     for (unsigned i = 0; i < sizeof(guards) / sizeof(*guards); i++)

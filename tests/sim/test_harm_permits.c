@@ -55,8 +55,8 @@ static void test_clients(void **state)
         {"fresh-token", I8},
         {"join-once", I8},
         {"join-once", I12},
-        {"debts", I5},
-        {"debts", I6},
+        {"lost-acquire", I5},
+        {"lost-acquire", I6},
         {"late-undo", I5},
         {"late-undo", I6},
         {"as-joined", I5},
@@ -78,7 +78,7 @@ static void test_servers(void **state)
         {"drift", I1},
         {"expired", I4},
         {"fresh-token", I8},
-        {"debts", I5},
+        {"lost-acquire", I5},
     };
     find_all(3, rows, sizeof(rows) / sizeof(rows[0]));
 }
@@ -88,7 +88,7 @@ static void test_failover(void **state)
 {
     (void)state;
     static const char *const guards[] = {
-        "second-history", "age", "handed-over", "alive", "replicas", "marker"};
+        "second-history", "age", "coordinated", "alive", "replicas", "marker"};
     work = WORK_PERMITS_FAILOVER;
     for (unsigned i = 0; i < sizeof(guards) / sizeof(*guards); i++)
         assert_harm(guards[i], 1, I1);

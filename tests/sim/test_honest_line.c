@@ -40,7 +40,7 @@ static redisReply *eval_wait(const struct message *m)
     return redisCommand(context,
         "EVAL %s 4 name%u {name%u}:nxl-l {name%u}:nxl-w {name%u}:nxl-g"
         " %s %u %s %u %d %d",
-        scripts[SCRIPT_WAIT].body.data, m->name, m->name, m->name, m->name,
+        scripts[SCRIPT_LINE_WAIT].body.data, m->name, m->name, m->name, m->name,
         token, m->ttl_ms, channel, m->window, m->kind == MESSAGE_JOIN, m->test);
 }
 

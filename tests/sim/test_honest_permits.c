@@ -64,8 +64,8 @@ static redisReply *eval(const struct message *m)
     case MESSAGE_STAY:
         return redisCommand(context,
             "EVAL %s 4 n {n}:nxl-l {n}:nxl-w {n}:nxl-g %s %u %s %u %d",
-            scripts[SCRIPT_WAIT].body.data, token, m->ttl_ms, channel_of(m),
-            m->window, m->kind == MESSAGE_JOIN);
+            scripts[SCRIPT_LINE_WAIT].body.data, token, m->ttl_ms,
+            channel_of(m), m->window, m->kind == MESSAGE_JOIN);
     case MESSAGE_EXTEND:
         return redisCommand(context, "EVAL %s 1 n %s %u",
             scripts[SCRIPT_EXTEND].body.data, token, m->ttl_ms);
@@ -98,7 +98,7 @@ static struct outcome outcome_of(const struct message *m, const redisReply *r)
         o.kind = r->type == REDIS_REPLY_STATUS ? OUTCOME_GRANTED : OUTCOME_BUSY;
         if (r->type == REDIS_REPLY_ARRAY && r->elements == 2) {
             o.left_ms = r->element[0]->integer;
-            o.several = r->element[1]->integer;
+            o.several_holders = r->element[1]->integer;
         }
         break;
     case MESSAGE_TAKE:
@@ -372,7 +372,7 @@ static bool compare(bool polls)
     freeReplyObject(has);
     assert_int_equal(real.kind, m.outcome.kind);
     assert_int_equal(real.ahead, m.outcome.ahead);
-    assert_int_equal(real.several, m.outcome.several);
+    assert_int_equal(real.several_holders, m.outcome.several_holders);
     held_back += m.held_back;
     if ((m.kind != MESSAGE_ACQUIRE || m.asks_kind) &&
         m.kind != MESSAGE_RELEASE && m.kind != MESSAGE_CAP)

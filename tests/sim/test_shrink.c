@@ -17,7 +17,7 @@ static const struct wrong {
     {"compare", 3, I1},
     {"expired", 3, I1},
     {"late-undo", 1, I5},
-    {"debts", 3, I5},
+    {"lost-acquire", 3, I5},
     {"fresh-token", 1, I8},
 };
 

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/client.h"
-#include "client/turn.h"
+#include "client/loop.h"
 
 #define LISTENED 16
 
@@ -72,19 +72,19 @@ static inline void listening_want(void)
 
 static inline void listening_rest(void)
 {
-    channel_rest(listening.channel, clock_now());
+    channel_unwant(listening.channel, clock_now());
 }
 
 static inline void listening_turn(void)
 {
-    struct turn_events events;
+    struct loop_events events;
     nxl_client *client = listening.client;
     uint64_t now = clock_now();
     uint64_t most = deadline_after_ms(now, 20);
-    turn_push(client, now);
-    turn_wait(
-        client->poller.fd, &events, earlier(most, turn_deadline(client)), now);
-    turn_process(client, &events, clock_now());
+    loop_push(client, now);
+    loop_epoll(
+        client->poller.fd, &events, earlier(most, loop_deadline(client)), now);
+    loop_process(client, &events, clock_now());
 }
 
 /* Turns until the condition holds, for 30 s at most. */

@@ -34,7 +34,7 @@ static inline void begin(struct acquire *a, unsigned servers, uint64_t now,
         .ttl_ms = TTL_MS,
         .drift_ppm = 10000,
         .timeout_ns = 2 * NS_PER_S,
-        .budget_ns = BUDGET,
+        .answer_timeout_ns = BUDGET,
         .wait_until = wait_until,
         .end = end};
     backoff_init(&a->backoff, FIRST, MOST, 7);

@@ -85,7 +85,7 @@ static inline bool expired(uint64_t now)
 {
     struct cleanup copy = cleaner->cleanup;
     cleanup_tick(&copy, now);
-    return copy.state == CLEANUP_EXPIRED;
+    return copy.state == CLEANUP_GIVEN_UP;
 }
 
 static inline void kill_answered(const struct reply *reply, uint64_t now)

@@ -8,9 +8,9 @@
 #include "wire/handshake.h"
 #include "wire/script.h"
 
-static const struct credentials nobody = {0};
-static const struct credentials secret = {.password = {"pw", 2}};
-static const struct credentials full = {
+static const struct handshake_terms nobody = {0};
+static const struct handshake_terms secret = {.password = {"pw", 2}};
+static const struct handshake_terms full = {
     .user = {"joe", 3}, .password = {"p\0w", 3}, .db = 12};
 
 static inline struct reply words(enum reply_kind kind, const char *text)
@@ -24,7 +24,7 @@ static inline struct reply integer(int64_t n)
 }
 
 static inline void begin(
-    struct handshake *h, const struct credentials *who, unsigned replies)
+    struct handshake *h, const struct handshake_terms *who, unsigned replies)
 {
     struct buf out = {0};
     assert_int_equal(handshake_begin(h, who, &out), replies);

@@ -140,7 +140,7 @@ static inline bool answer(const char *word)
 static inline void told(void)
 {
     if (life_in_line(&l))
-        line_told_granted(&line, 1, now);
+        line_on_granted(&line, 1, now);
 }
 
 static inline void wake(enum life_track track)

@@ -30,7 +30,7 @@ static inline struct line_terms line_terms(uint64_t wait, uint64_t end)
         .max_ttl_ms = 60000,
         .drift_ppm = 10000,
         .timeout_ns = 2 * NS_PER_S,
-        .patience_ns = PATIENCE,
+        .answer_timeout_ns = PATIENCE,
         .wait_until = deadline_after(T0, wait),
         .end = deadline_after(T0, end),
         .messages = &messages};
@@ -171,7 +171,7 @@ static inline void line_step(const char *word)
     else if (!strncmp(word, "conn", 4)) /* to the server; 0: none is up */
         connection = (unsigned)(word[4] - '0');
     else if (!strcmp(word, "told"))
-        line_told_granted(&line, connection, now);
+        line_on_granted(&line, connection, now);
     else if (!strcmp(word, "tick"))
         line_tick(&line, now);
     else if (!strcmp(word, "wake") || !strcmp(word, "silence"))

@@ -155,7 +155,7 @@ static inline void rig_push(void)
 static inline bool rig_poll(struct pollfd *fd)
 {
     const struct conn *c = &rig.s.conn;
-    bool dialling = rig.s.state == SERVER_DIALLING;
+    bool dialling = rig.s.state == SERVER_CONNECTING;
     fd->revents = 0;
     fd->fd = dialling ? rig.s.dial.fd : c->transport.fd;
     fd->events = (short)(c->polled_for_room ? POLLIN | POLLOUT : POLLIN);

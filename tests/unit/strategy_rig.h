@@ -94,7 +94,7 @@ static inline void begin_stamped(char letter, unsigned strategy)
     if (verb.kind == VERB_EXTEND || verb.kind == VERB_RELEASE) {
         x.written = WRITTEN_END;
         dialect.preferred[verb.kind] = 0;
-        dialect.preferred_with_end[verb.kind] = (unsigned char)strategy;
+        dialect.preferred_with_value_end[verb.kind] = (unsigned char)strategy;
     }
 }
 

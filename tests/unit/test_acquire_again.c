@@ -8,7 +8,7 @@
 /* What the fence of a grant came to. */
 static struct fence fence_of(enum verdict verdict, enum fault fault)
 {
-    return (struct fence){.verdict = verdict, .fault = fault};
+    return (struct fence){.decision = verdict, .fault = fault};
 }
 
 /* Three servers grant at once; returns when. */
@@ -121,7 +121,7 @@ static void is_cancelled(void **state)
     struct fence f = fence_of(VERDICT_CANCELLED, FAULT_NONE);
     acquire_again(&a, &f, grant(&a, NEVER));
     assert_int_equal(acquire_verdict(&a), VERDICT_CANCELLED);
-    f.verdict = VERDICT_UNKNOWN;
+    f.decision = VERDICT_UNKNOWN;
     acquire_again(&a, &f, grant(&a, NEVER));
     assert_int_equal(acquire_verdict(&a), VERDICT_OPEN);
     acquire_cancel(&a);
@@ -135,7 +135,7 @@ static struct outcome void_grant(void)
     return (struct outcome){.kind = OUTCOME_FAULT,
         .fault = FAULT_COPIES,
         .unsure = true,
-        .granted = true,
+        .applied = true,
         .sent_at = T0};
 }
 

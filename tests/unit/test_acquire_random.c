@@ -255,7 +255,7 @@ static void begin_acquire(struct world *w, struct client *c)
         .ballots = c->ballots,
         .ttl_ms = w->ttl_ms,
         .drift_ppm = 10000,
-        .budget_ns = w->budget,
+        .answer_timeout_ns = w->budget,
         .wait_until = deadline_after(w->now, wait),
         .end = deadline_after(w->now, later(wait, timeout))};
     backoff_init(&c->machine.backoff, 4 * MS, 64 * MS, w->dice.seed);

@@ -49,7 +49,7 @@ static void delays_grow(void **state)
 static struct outcome busy_with_several(void)
 {
     struct outcome o = busy(LEFT_UNKNOWN);
-    o.several = true;
+    o.several_holders = true;
     return o;
 }
 

@@ -132,7 +132,7 @@ static void a_known_cleanup_is_enough_if_it_deletes(void **state)
         .stage = CANCEL_ENDED,
         .undo = true,
         .unsure = true,
-        .known = &c};
+        .cleanup = &c};
     begin(CLEANUP_ACQUIRE_IN_USE);
     assert_int_equal(cancel_request(&r).cause, CLEANUP_TOKEN);
     lose(T0);
@@ -201,7 +201,7 @@ static void each_way_of_each_cause(void **state)
         {CLEANUP_ACQUIRE_SENT, 1, {GRANTED}, CLEANUP_IDLE, 3000},
         {CLEANUP_ACQUIRE_SENT, 2, {SENT, BUSY}, CLEANUP_DELETING, 1},
         {CLEANUP_ACQUIRE_SENT, 3, {SENT, BUSY, NOT_MINE}, CLEANUP_DONE, 1},
-        {CLEANUP_ACQUIRE_SENT, 3, {SENT, BUSY, REFUSED}, CLEANUP_EXPIRED, 1},
+        {CLEANUP_ACQUIRE_SENT, 3, {SENT, BUSY, REFUSED}, CLEANUP_GIVEN_UP, 1},
         {CLEANUP_ACQUIRE_SENT, 3, {SENT, GRANTED, MINE}, CLEANUP_DONE, 3001},
         {CLEANUP_ACQUIRE_SENT, 3, {SENT, GRANTED, REFUSED}, CLEANUP_IDLE, 3001},
         {CLEANUP_ACQUIRE_SENT, 2, {SENT, NOT_MINE}, CLEANUP_DONE, 0},
@@ -236,7 +236,7 @@ static void each_way_of_each_cause(void **state)
         cleanup_tick(&c, until - 1);
         assert_int_equal(c.state, CLEANUP_IDLE);
         cleanup_tick(&c, until);
-        assert_int_equal(c.state, CLEANUP_EXPIRED);
+        assert_int_equal(c.state, CLEANUP_GIVEN_UP);
     }
 }
 
@@ -356,7 +356,7 @@ static void a_release_ends_at_its_limit(void **state)
     cleanup_withdrawn(&c, T0 + 10); /* it was still in the buffer */
     assert_int_equal(c.state, CLEANUP_IDLE);
     cleanup_tick(&c, T0 + 10);
-    assert_int_equal(c.state, CLEANUP_EXPIRED);
+    assert_int_equal(c.state, CLEANUP_GIVEN_UP);
 }
 
 /* CLIENT KILL has left, the deletion behind it is taken back. */

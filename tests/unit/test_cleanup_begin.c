@@ -40,7 +40,7 @@ static void what_a_line_has_brought_is_given_back(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct cancelled r = rows[i];
         r.verb = VERB_BEGIN;
-        r.holds = r.undo = true;
+        r.may_hold = r.undo = true;
         struct cancellation left = cancel_request(&r);
         assert_int_equal(left.cause,
             r.stage == CANCEL_SENT ? CLEANUP_ACQUIRE_SENT : CLEANUP_TOKEN);

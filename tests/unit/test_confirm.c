@@ -71,9 +71,10 @@ static const struct {
         3, 4, 0, 0, 0},
 };
 
-static struct confirm confirm_of(size_t row)
+static struct sentinel_views confirm_of(size_t row)
 {
-    struct confirm c = {.listed = rows[row].listed, .count = rows[row].listed};
+    struct sentinel_views c = {
+        .listed = rows[row].listed, .count = rows[row].listed};
     for (unsigned i = 0; i < c.count; i++) {
         const struct said *said = &rows[row].said[i];
         c.views[i] = (struct sentinel_view){.id = {said->id},
@@ -90,7 +91,7 @@ static void test_majority(void **state)
 {
     (void)state;
     for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
-        struct confirm c = confirm_of(row);
+        struct sentinel_views c = confirm_of(row);
         struct sentinel_view named;
         bool any = confirm_primary(&c, &named);
         if (confirm_needed(&c) != rows[row].needed ||
@@ -110,7 +111,7 @@ static void test_majority(void **state)
 /* A port is a part of the address. */
 static void test_ports(void **state)
 {
-    struct confirm c = confirm_of(1);
+    struct sentinel_views c = confirm_of(1);
     struct sentinel_view named;
     (void)state;
     c.views[0].port = c.views[1].port = 6380;
@@ -124,7 +125,7 @@ static void test_ports(void **state)
 /* One that has not answered for 2 s does not count. */
 static void test_who_still_answers(void **state)
 {
-    struct confirm c = confirm_of(1);
+    struct sentinel_views c = confirm_of(1);
     (void)state;
     for (unsigned i = 0; i < c.count; i++) {
         memcpy(c.views[i].host, "A", sizeof("A"));

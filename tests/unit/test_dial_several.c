@@ -90,12 +90,12 @@ static void a_silent_address_is_tried_again(void **state)
     uint64_t half = 1000 + BUDGET / 2;
     assert_int_equal(dial_deadline(&dial), half);
     assert_int_equal(dial_step(&dial, &to, half, &made, &error), DIAL_WAIT);
-    assert_int_equal(dial.present, 1);
+    assert_int_equal(dial.current, 1);
     empty(&second); /* refused, as soon as it is asked again */
     struct pollfd waiting = {.fd = dial.fd, .events = POLLOUT};
     assert_int_equal(poll(&waiting, 1, 30000), 1);
     assert_int_equal(dial_step(&dial, &to, half + 1, &made, &error), DIAL_WAIT);
-    assert_int_equal(dial.present, 0);
+    assert_int_equal(dial.current, 0);
     assert_int_equal(dial_deadline(&dial), 1000 + BUDGET);
     assert_int_equal(
         dial_step(&dial, &to, 1000 + BUDGET, &made, &error), DIAL_FAILED);

@@ -26,7 +26,7 @@ static int set_up(void **state)
     s = (struct eligibility){0};
     terms = (struct eligibility_terms){.max_ttl_ms = 60000,
         .drift_ppm = 10000,
-        .several = true,
+        .several_servers = true,
         .guard = true};
     info = (struct server_info){.run_id = "aaaa",
         .role = "master",
@@ -282,7 +282,7 @@ static void a_clock_that_was_set_back(void **state)
 {
     (void)state;
     info.uptime_s = 0;
-    info.set_back = true;
+    info.uptime_was_negative = true;
     judge(T0);
     assert_contains(words(T0 + 3 * S), "its clock was set back");
     assert_contains(words(T0 + 3 * S), "3s ago");
@@ -300,7 +300,7 @@ static void a_clock_that_was_set_back(void **state)
     set_up(NULL); /* while it is set back, under a client that knows its age */
     judge(T0);
     info.uptime_s = 0;
-    info.set_back = true;
+    info.uptime_was_negative = true;
     judge(T0 + S);
     votes_from(T0 + (1 + NEEDED) * S);
 }
@@ -358,7 +358,7 @@ static void slots_that_come_back_may_be_empty(void **state)
 {
     (void)state;
     terms.failover = true;
-    terms.several = false;
+    terms.several_servers = false;
     info.cluster = true;
     info.slots = CLUSTER_SLOTS - 1;
     info.replid2 = "bbbb";
@@ -426,7 +426,7 @@ static void no_history(void **state)
         info.replid = rows[i].replid;
         info.named_s = 5000;
         terms.failover = rows[i].failover;
-        terms.several = rows[i].several;
+        terms.several_servers = rows[i].several;
         terms.sentinels = rows[i].sentinels;
         judge(T0);
         assert_int_equal(s.votes_at, rows[i].waits ? T0 + 62 * S : 0);
@@ -436,7 +436,7 @@ static void no_history(void **state)
     set_up(NULL);
     info.replid = "";
     terms.failover = true;
-    terms.several = false;
+    terms.several_servers = false;
     judge(T0);
     assert_string_equal(words(T0 + S),
         "it does not tell whether it was promoted, as Redis 4.0 and later do, "
@@ -523,7 +523,7 @@ static void named_again(void **state)
     assert_int_equal(eligibility_named_s(&s, T0 + 200 * S), 50);
     assert_int_equal(s.votes_at, T0 + (150 + NEEDED + 2) * S);
     assert_int_equal(s.confirmed_at, T0 + 200 * S);
-    assert_int_equal(s.moved_at, 0);
+    assert_int_equal(s.primary_changed_at, 0);
     assert_string_equal(words(T0 + 200 * S),
         "named as the primary 50s ago; it may have forgotten locks; its vote "
         "counts again in 14s");
@@ -531,15 +531,15 @@ static void named_again(void **state)
     assert_int_equal(s.confirmed_at, T0 + 200 * S);
     /* Another one is judged when there is a connection. */
     name(T0 + 299 * S, T0 + 299 * S, true);
-    assert_int_equal(s.moved_at, T0 + 299 * S);
+    assert_int_equal(s.primary_changed_at, T0 + 299 * S);
     assert_int_equal(eligibility_named_s(&s, T0 + 300 * S), 1);
     assert_int_equal(s.votes_at, T0 + (150 + NEEDED + 2) * S);
     name(T0 + 302 * S, T0 + 299 * S, false);
-    assert_int_equal(s.moved_at, T0 + 299 * S);
+    assert_int_equal(s.primary_changed_at, T0 + 299 * S);
     /* The former one was named later than these say that they named this one.
      */
     name(T0 + 303 * S, T0 + 100 * S, true);
-    assert_int_equal(s.moved_at, T0 + 302 * S);
+    assert_int_equal(s.primary_changed_at, T0 + 302 * S);
 }
 
 /* Each is counted once, however often the server is looked at; a restart, one
@@ -621,9 +621,9 @@ static void one_that_was_handed_over_to(void **state)
         info.clock_high_ns += rows[i].ahead_ms * (int64_t)NS_PER_MS;
         judge(T0 + 2 * S);
         grants_from(T0 + (2 + rows[i].waits) * S);
-        assert_int_equal(eligibility_handed_over_s(&s, &terms, T0 + 2 * S),
+        assert_int_equal(eligibility_coordinated_s(&s, &terms, T0 + 2 * S),
             FAILOVER_NEEDED - rows[i].waits);
-        assert_int_equal(eligibility_handed_over_s(&s, &terms, T0 + 3 * S), -1);
+        assert_int_equal(eligibility_coordinated_s(&s, &terms, T0 + 3 * S), -1);
         assert_contains(words(T0 + 2 * S),
             "promoted 0s ago, with all locks; its vote counts");
     }
@@ -690,7 +690,7 @@ static void a_hand_over_is_forgotten(void **state)
         info.replid2 = "1";
         name(T0 + S, T0, false);
         judge(T0 + S);
-        assert_int_equal(eligibility_follows(&s, &next), gap == 2);
+        assert_int_equal(eligibility_gives_way_to(&s, &next), gap == 2);
         name(next.asked_at, next.asked_at, true);
         info.run_id = "bbbb";
         info.role = "master";
@@ -718,7 +718,7 @@ static void a_hand_over_within_a_quarantine(void **state)
     info.uptime_s = 5000;
     judge(T0 + 2 * S);
     assert_int_equal(s.votes_at, T0 + NEEDED * S);
-    assert_int_equal(eligibility_handed_over_s(&s, &terms, T0 + 2 * S), -1);
+    assert_int_equal(eligibility_coordinated_s(&s, &terms, T0 + 2 * S), -1);
 }
 
 /* It was seen before the server was replaced, or while it has no vote. */
@@ -775,7 +775,7 @@ static void a_longer_lease_that_makes_no_difference(void **state)
     eligibility_lengthen(&s, &terms, T0 + 2 * S);
     grants_from(T0 + 3 * S);
     assert_int_equal(
-        eligibility_handed_over_s(&s, &terms, T0 + 2 * S), FAILOVER_NEEDED - 1);
+        eligibility_coordinated_s(&s, &terms, T0 + 2 * S), FAILOVER_NEEDED - 1);
 }
 
 static void without_the_guard(void **state)

@@ -104,7 +104,7 @@ static void test_elsewhere(void **state)
 {
     (void)state;
     for (int f = 0; f < FAULT_CLASSES; f++)
-        assert_int_equal(fault_is_elsewhere((enum fault)f),
+        assert_int_equal(fault_wants_reconnect((enum fault)f),
             f == FAULT_NOT_PRIMARY || f == FAULT_DEMOTED || f == FAULT_CLUSTER);
 }
 

@@ -19,7 +19,7 @@ static const char *start(
         .servers = servers, .ballots = ballots, .end = END};
     struct effect effect;
     for (unsigned i = 0; i < servers; i++)
-        ballots[i].number = numbers[i];
+        ballots[i].fence = numbers[i];
     fence_start(f, &terms);
     words[0] = '\0';
     while (fence_next(f, &effect))
@@ -45,12 +45,13 @@ static const char *drain(struct fence *f, char *words)
 static void raised(struct fence *f, unsigned server, uint64_t number)
 {
     struct outcome outcome = mine(T0, 1000);
-    fence_outcome(f, server, &outcome, number);
+    outcome.fence = number;
+    fence_outcome(f, server, &outcome);
 }
 
 static void says(struct fence *f, unsigned server, struct outcome outcome)
 {
-    fence_outcome(f, server, &outcome, 0);
+    fence_outcome(f, server, &outcome);
 }
 
 /* A lock that was handed over has no number, so the server draws one. */
@@ -59,10 +60,10 @@ static void test_drawn_after_a_hand_over(void **state)
     (void)state;
     struct fence f;
     assert_start(&f, 1, NUMBERS(0), "S0");
-    assert_true(f.number == 0);
+    assert_true(f.value == 0);
     raised(&f, 0, 7);
     assert_int_equal(fence_verdict(&f), VERDICT_YES);
-    assert_true(f.number == 7);
+    assert_true(f.value == 7);
     assert_start(&f, 1, NUMBERS(0), "S0");
     raised(&f, 0, 0); /* no number */
     assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
@@ -85,11 +86,11 @@ static void test_nothing_to_raise(void **state)
     struct fence f;
     assert_start(&f, 1, NUMBERS(7), "");
     assert_int_equal(fence_verdict(&f), VERDICT_YES);
-    assert_int_equal(f.number, 7);
+    assert_int_equal(f.value, 7);
     assert_true(fence_wake(&f) == NEVER);
     assert_start(&f, 3, NUMBERS(9, 0, 9), "");
     assert_int_equal(fence_verdict(&f), VERDICT_YES);
-    assert_int_equal(f.number, 9);
+    assert_int_equal(f.value, 9);
 }
 
 static void test_quorum_is_raised(void **state)
@@ -97,7 +98,7 @@ static void test_quorum_is_raised(void **state)
     (void)state;
     struct fence f;
     assert_start(&f, 5, NUMBERS(3, 8, 5, 0, 0), "S0 S2 S3 S4");
-    assert_int_equal(f.number, 8);
+    assert_int_equal(f.value, 8);
     assert_true(fence_wake(&f) == END);
     raised(&f, 0, 8);
     assert_int_equal(fence_verdict(&f), VERDICT_OPEN);

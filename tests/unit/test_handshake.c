@@ -45,7 +45,7 @@ static void append_loads(struct buf *expected)
     }
 }
 
-static void assert_flight(const struct credentials *who, unsigned replies,
+static void assert_flight(const struct handshake_terms *who, unsigned replies,
     const char *first, size_t first_len)
 {
     static const char rest[] =
@@ -69,7 +69,7 @@ static void test_bytes(void **state)
     static const char auth[] = "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n";
     static const char both[] = "*3\r\n$4\r\nAUTH\r\n$3\r\njoe\r\n$3\r\np\0w\r\n"
                                "*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n";
-    static const struct credentials empty = {.password = {"", 0}};
+    static const struct handshake_terms empty = {.password = {"", 0}};
     static const char empty_auth[] = "*2\r\n$4\r\nAUTH\r\n$0\r\n\r\n";
 
     (void)state;
@@ -82,7 +82,7 @@ static void test_bytes(void **state)
 
 static void test_plain(void **state)
 {
-    struct credentials db = {.db = 1};
+    struct handshake_terms db = {.db = 1};
 
     (void)state;
     assert_true(handshake_is_minimal(&nobody));
@@ -168,17 +168,17 @@ static void test_strange_info(void **state)
     assert_int_equal(f.uptime_s, -1);
     f = facts_of(slice_of("uptime_in_seconds:0\r\n"));
     assert_int_equal(f.uptime_s, 0);
-    assert_false(f.set_back);
+    assert_false(f.uptime_was_negative);
     f = facts_of(slice_of("uptime_in_seconds:-7203\r\n"));
     assert_int_equal(f.uptime_s, 0);
-    assert_true(f.set_back);
+    assert_true(f.uptime_was_negative);
     static const char *const none[] = {"uptime_in_seconds:-\r\n",
         "uptime_in_seconds:--1\r\n", "uptime_in_seconds:-1a\r\n",
         "uptime_in_seconds:-0\r\n"};
     for (size_t i = 0; i < 4; i++) {
         f = facts_of(slice_of(none[i]));
         assert_int_equal(f.uptime_s, -1);
-        assert_false(f.set_back);
+        assert_false(f.uptime_was_negative);
     }
 }
 
@@ -207,7 +207,7 @@ static void test_info_that_is_cut(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct handshake h;
         struct reply info = words(REPLY_STRING, texts[i]);
-        info.cut = true;
+        info.truncated = true;
         begin(&h, &nobody, 2 + SCRIPTS_LOADED);
         assert_waits(&h, integer(1));
         assert_waits(&h, info);
@@ -264,7 +264,7 @@ static void test_auth_refused(void **state)
 static void test_select_refused(void **state)
 {
     struct handshake h;
-    struct credentials db = {.db = 99};
+    struct handshake_terms db = {.db = 99};
 
     (void)state;
     begin(&h, &db, 3 + SCRIPTS_LOADED);
@@ -363,7 +363,7 @@ static void test_impossible_replies(void **state)
 /* Nothing but AUTH and SELECT was answered. */
 static void test_unanswered(void **state)
 {
-    static const struct credentials sentinel = {.sentinel = true};
+    static const struct handshake_terms sentinel = {.sentinel = true};
     struct handshake h;
 
     (void)state;
@@ -381,7 +381,7 @@ static void test_unanswered(void **state)
 
 static void assert_says(struct reply fsync, const char *expected)
 {
-    struct credentials who = {.asks_fsync = true};
+    struct handshake_terms who = {.asks_fsync = true};
     struct handshake h;
 
     begin(&h, &who, 3 + SCRIPTS_LOADED);
@@ -401,7 +401,7 @@ static void test_persistence(void **state)
     const struct reply items[] = {words(REPLY_STRING, "appendfsync"),
         words(REPLY_STRING, "everysec"), words(REPLY_NIL, "")};
     struct reply fsync = {.kind = REPLY_ARRAY, .count = 2, .items = items};
-    struct credentials who = {.asks_fsync = false};
+    struct handshake_terms who = {.asks_fsync = false};
     struct handshake h;
 
     (void)state;
@@ -428,7 +428,7 @@ static void test_persistence(void **state)
 /* -------------------------------------------------------------- its clock */
 
 /* What INFO says of a former primary, if slave, or of the one after it. */
-static void begin_with(struct handshake *h, const struct credentials *who,
+static void begin_with(struct handshake *h, const struct handshake_terms *who,
     const char *role, const char *second, const char *clock)
 {
     static char info[512];
@@ -438,7 +438,7 @@ static void begin_with(struct handshake *h, const struct credentials *who,
         clock, role, second);
     begin(h, who, 2 + SCRIPTS_LOADED);
     h->facts.asked_at = 100 * NS_PER_MS;
-    h->told_at = 101 * NS_PER_MS;
+    h->answered_at = 101 * NS_PER_MS;
     assert_waits(h, integer(7));
     assert_waits(h, words(REPLY_STRING, info));
     for (int i = 0; i < SCRIPTS_LOADED - 1; i++)
@@ -453,7 +453,7 @@ static enum handshake_next answer(
     static const char question[] = "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
     struct buf out = {0};
     enum fault fault = FAULT_NONE;
-    h->told_at = told_ms * NS_PER_MS;
+    h->answered_at = told_ms * NS_PER_MS;
     enum handshake_next next = handshake_reply(h, &reply, &fault);
     if (next == HANDSHAKE_ASK) {
         h->asked_at = told_ms * NS_PER_MS;
@@ -475,7 +475,7 @@ static void test_clock(void **state)
     } kept[] = {{101, 103}, {104, 105}, {115, 118}};
     struct facts last = {.role = "master", .replid = "old"};
     const struct age_terms age = {.last = &last};
-    const struct credentials who = {.age = &age};
+    const struct handshake_terms who = {.age = &age};
     (void)state;
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         struct handshake h;
@@ -491,7 +491,7 @@ static void test_clock(void **state)
         }
         assert_int_equal(answer(&h, reply, now), HANDSHAKE_DONE);
         assert_int_equal(h.facts.asked_at, kept[i].asked * NS_PER_MS);
-        assert_int_equal(h.facts.told_at, kept[i].told * NS_PER_MS);
+        assert_int_equal(h.facts.answered_at, kept[i].told * NS_PER_MS);
         assert_int_equal(h.facts.time_us, kept[i].told);
         assert_string_equal(h.facts.role, "slave");
     }
@@ -514,7 +514,7 @@ static void test_clock_of_others(void **state)
         struct facts last = {.replid = "new", .replid2 = "old"};
         struct handshake h;
         const struct age_terms age = {.last = &last};
-        const struct credentials who = {.age = &age};
+        const struct handshake_terms who = {.age = &age};
         snprintf(last.role, sizeof(last.role), "%s", rows[i].last);
         begin_with(&h, &who, rows[i].role, rows[i].second, rows[i].clock);
         enum handshake_next next = answer(&h, words(REPLY_STRING, sha), 101);

@@ -4,7 +4,7 @@
 
 static void test_brief(void **state)
 {
-    static const struct credentials brief = {
+    static const struct handshake_terms brief = {
         .password = {"pw", 2}, .brief = true};
     struct handshake h;
     struct buf out = {0};
@@ -28,7 +28,7 @@ static void test_brief(void **state)
 /* A refused login ends a brief handshake too, though there is no INFO. */
 static void test_brief_login_refused(void **state)
 {
-    static const struct credentials brief = {.db = 3, .brief = true};
+    static const struct handshake_terms brief = {.db = 3, .brief = true};
     struct handshake h;
     struct buf out = {0};
     enum fault fault = FAULT_NONE;

@@ -75,9 +75,11 @@ static const char *loss_word(void)
         [LOSS_STOPPED] = "loss:stopped",
         [LOSS_TOKEN_GONE] = "loss:refuted",
     };
-    if (renewal.loss == LOSS_TOKEN_GONE && renewal.refuted_by == VERDICT_YES)
+    if (renewal.loss == LOSS_TOKEN_GONE &&
+        renewal.inspect_verdict == VERDICT_YES)
         return "loss:taken";
-    if (renewal.loss == LOSS_TOKEN_GONE && renewal.refuted_by == VERDICT_NO)
+    if (renewal.loss == LOSS_TOKEN_GONE &&
+        renewal.inspect_verdict == VERDICT_NO)
         return "loss:removed";
     return words[renewal.loss];
 }

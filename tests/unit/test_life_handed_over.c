@@ -94,7 +94,7 @@ static uint32_t gap_left(
     assert_true(life_next(&l, &action, at));
     assert_int_equal(action.kind, ACTION_SEND);
     assert_int_equal(action.verb.kind, VERB_RELEASE);
-    assert_int_equal(action.verb.has_followers, followed);
+    assert_int_equal(action.verb.has_waiters_behind, followed);
     return action.verb.gap_ms;
 }
 

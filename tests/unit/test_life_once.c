@@ -32,7 +32,7 @@ static void add(const char *word)
 static void add_send(const struct verb *verb)
 {
     static const char letters[] = {[VERB_BEGIN] = 'b',
-        [VERB_LOOK] = 'l',
+        [VERB_READ_RECORD] = 'l',
         [VERB_TELL] = 't',
         [VERB_FORGET] = 'f',
         [VERB_JOIN] = 'j',
@@ -148,7 +148,7 @@ static void call(const char *word)
     else if (!strcmp(word, "acquire"))
         life_acquire(&l, 0, 7, now);
     else if (!strcmp(word, "look"))
-        life_query(&l, CALL_LOOK, 7, now);
+        life_query(&l, CALL_READ_RECORD, 7, now);
     else if (!strcmp(word, "forget"))
         life_query(&l, CALL_FORGET, 7, now);
     else if (!strcmp(word, "tell"))
@@ -190,7 +190,7 @@ static void step(const char *word)
         add(lease_held(&l.lease, now) ? "held" : "not");
     } else if (!strcmp(word, "message")) {
         if (life_in_line(&l))
-            line_told_granted(&line, 1, now);
+            line_on_granted(&line, 1, now);
     } else if (!answer(word)) {
         call(word);
     }
@@ -422,7 +422,7 @@ static void the_gap(void **state)
         assert_true(life_next(&l, &action, at));
         assert_int_equal(action.kind, ACTION_SEND);
         assert_int_equal(action.verb.gap_ms, i == 0 ? 0 : 200);
-        assert_true(action.verb.has_followers);
+        assert_true(action.verb.has_waiters_behind);
     }
 }
 

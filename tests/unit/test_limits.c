@@ -155,9 +155,9 @@ static bool options_take(const struct row *row, union options *options)
         options->size = sizeof(options->lock);
         /* A hold is limited only where the lock is renewed. */
         options->lock.renew |= options->lock.max_hold_ms > 0;
-        text_clear(&client.message);
+        text_clear(&client.errmsg);
         taken = options_lock(&client, "job", &options->lock, &lock);
-        error = client.message;
+        error = client.errmsg;
         return taken;
     case ONCE:
         options->size = sizeof(options->once);
@@ -398,7 +398,8 @@ static void both_entries_set_the_same(void **state)
                                         : (const void *)&row->high,
             row->size);
         assert_true(options_client(&options, &by_structure, &error));
-        by_structure.max_ttl_given = false; /* a URL does not note it there */
+        by_structure.max_ttl_in_options =
+            false; /* a URL does not note it there */
         assert_memory_equal(&by_url, &by_structure, sizeof(by_url));
     }
 }

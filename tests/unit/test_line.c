@@ -401,13 +401,13 @@ static void a_hint_is_about_the_request_under_way(void **state)
     (void)state;
     start(true, NEVER, NEVER);
     line_play("w wake");
-    line_told_first(&line, now);
+    line_on_first(&line, now);
     line_step("w");
     assert_int_equal(line.ahead, 0);
     for (size_t i = 0; i < sizeof(fails) / sizeof(*fails); i++) {
         start(true, NEVER, NEVER);
         line_play("w wake");
-        line_told_first(&line, now);
+        line_on_first(&line, now);
         line_step(fails[i]);
         line_play("wake w");
         assert_int_equal(line.ahead, 1);

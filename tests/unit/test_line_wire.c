@@ -9,11 +9,11 @@
 #include "unit/strategy_rig.h"
 
 #define WAITS " 4 k {k}:nxl-l {k}:nxl-w {k}:nxl-g T 1000 c 96 "
-#define JOIN "> EVALSHA sha:wait" WAITS "1\n"
-#define JOIN_WHOLE "> EVAL text:wait" WAITS "1\n"
-#define JOIN_TEST "> EVALSHA sha:wait" WAITS "1 1\n"
-#define STAY "> EVALSHA sha:wait" WAITS "0\n"
-#define STAY_TEST "> EVALSHA sha:wait" WAITS "0 1\n"
+#define JOIN "> EVALSHA sha:line_wait" WAITS "1\n"
+#define JOIN_WHOLE "> EVAL text:line_wait" WAITS "1\n"
+#define JOIN_TEST "> EVALSHA sha:line_wait" WAITS "1 1\n"
+#define STAY "> EVALSHA sha:line_wait" WAITS "0\n"
+#define STAY_TEST "> EVALSHA sha:line_wait" WAITS "0 1\n"
 #define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
@@ -307,7 +307,7 @@ static void a_release_with_somebody_behind(void **state)
 {
     (void)state;
     begin('r', 0);
-    verb.has_followers = true;
+    verb.has_waiters_behind = true;
     play(FOLLOWED ":2", "mine");
     exchange_begin(&x, &verb, NULL);
     play(FOLLOWED NOSCRIPT "> EVAL text:release 1 k T +\n:1", "mine");
@@ -357,14 +357,14 @@ static void the_cache_is_of_the_usual_release(void **state)
     exchange_begin(&x, &verb, &kept);
     play(GAP ":1", "mine");
     verb.gap_ms = 0;
-    verb.has_followers = true;
+    verb.has_waiters_behind = true;
     exchange_begin(&x, &verb, &kept);
     play(FOLLOWED ":1", "mine");
-    verb.has_followers = false;
+    verb.has_waiters_behind = false;
     verb.kind = VERB_STAY;
     verb.client = slice_of("-");
     exchange_begin(&x, &verb, &kept);
-    play("> EVALSHA sha:wait 4 k {k}:nxl-l {k}:nxl-w {k}:nxl-g T 1000 - 0 "
+    play("> EVALSHA sha:line_wait 4 k {k}:nxl-l {k}:nxl-w {k}:nxl-g T 1000 - 0 "
          "0\n[:1]",
         "granted");
     verb.kind = VERB_RELEASE;
@@ -391,8 +391,8 @@ static void names_with_a_hash_tag(void **state)
         char expected[128];
         begin_line(VERB_JOIN, false);
         verb.key = slice_of(cases[i].key);
-        snprintf(expected, sizeof(expected), "EVALSHA sha:wait %s 1000 c 96 1",
-            cases[i].join);
+        snprintf(expected, sizeof(expected),
+            "EVALSHA sha:line_wait %s 1000 c 96 1", cases[i].join);
         assert_string_equal(sends(), expected);
         begin('r', 0);
         verb.key = slice_of(cases[i].key);

@@ -94,7 +94,7 @@ static void each_story(void **state)
                 .role = at->role,
                 .replid = at->replid,
                 .replid2 = at->replid2};
-            news = lineage_look(&l, &info);
+            news = lineage_update(&l, &info);
         }
         if (news != rows[i].news)
             fail_msg("%s: %d instead of %d", rows[i].story, news, rows[i].news);
@@ -119,13 +119,13 @@ static void the_lead_of_a_clock(void **state)
         .replid2 = "1",
         .clock_low_ns = 1400,
         .clock_high_ns = 1500};
-    lineage_look(&l, &a);
+    lineage_update(&l, &a);
     assert_true(lineage_clock_lead(&l, &b) == INT64_MAX);
     a.role = "slave";
     a.replid = "2";
     a.replid2 = "1";
-    lineage_look(&l, &a);
-    assert_int_equal(lineage_look(&l, &b), LINEAGE_COORDINATED);
+    lineage_update(&l, &a);
+    assert_int_equal(lineage_update(&l, &b), LINEAGE_COORDINATED);
     assert_int_equal(lineage_clock_lead(&l, &b), 500);
     b.clock_high_ns = 0; /* it does not tell the time */
     assert_true(lineage_clock_lead(&l, &b) == INT64_MAX);

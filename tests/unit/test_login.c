@@ -162,7 +162,7 @@ static void a_file_that_is_gone_fails_for_now(void **state)
 static void another_refusal_is_final(void **state)
 {
     (void)state;
-    rig.s.who.db = 3;
+    rig.s.handshake_terms.db = 3;
     struct request *r = rig_submit(0);
     rig_push();
     assert_auth("first");

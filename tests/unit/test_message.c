@@ -5,7 +5,7 @@
  */
 #include "support/test.h"
 
-#include "lock/message.h"
+#include "lock/errmsg.h"
 #include "lock/remedy.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int set_up(void **state)
     client = (struct nxl_client){.server_count = 1};
     text_add(&address.name, "redis://db7:6379/0");
     forget_notes();
-    free(operation.message);
+    free(operation.errmsg);
     operation = (struct operation){
         .client = &client, .notes = notes, .requests = requests};
     report = (struct report){.operation = &operation,
@@ -69,7 +69,7 @@ static const char *say_result(int result, enum fault fault)
 {
     report.result = result;
     report.fault = fault;
-    message_compose(&report, operation_message(&operation));
+    errmsg_compose(&report, operation_errmsg(&operation));
     return operation_words(&operation);
 }
 
@@ -129,7 +129,7 @@ static void server_words_remedy(void **state)
     assert_string_equal(say_result(NXL_E_REFUSED, FAULT_FULL),
         "redis://db7:6379/0: OOM command not allowed; the server has reached "
         "maxmemory; raise it or free memory");
-    assert_string_equal(client.message.data, operation.message->data);
+    assert_string_equal(client.errmsg.data, operation.errmsg->data);
 }
 
 /* What ends the message, of this fault. */
@@ -153,14 +153,14 @@ static void remedies_with_sentinels(void **state)
         "at each Sentinel, allow sentinel_user: +info "
         "+sentinel|get-master-addr-by-name +sentinel|master "
         "+sentinel|sentinels");
-    server.follows = true;
+    server.uses_sentinels = true;
     assert_remedy(FAULT_DENIED,
         "check the user and password, in the URL or wherever they come from");
     assert_remedy(FAULT_DEMOTED,
         "wait until the Sentinels name the new primary (about a second after "
         "SENTINEL FAILOVER, half a minute after FAILOVER; do not send FAILOVER "
         "to a server that Sentinels watch)");
-    server.who.age = &age; /* guard_failover=on */
+    server.handshake_terms.age = &age; /* guard_failover=on */
     assert_remedy(FAULT_NO_INFO, "allow its user to run INFO (ACL: +info)");
 }
 
@@ -192,7 +192,7 @@ static void foreign_bytes_are_made_visible(void **state)
     operation_note(&operation, 0, &outcome);
     assert_string_equal(say_result(NXL_E_SERVER, FAULT_SERVER),
         "redis://db7:6379/0: a\\x1b[2J\\x0d\\x0a\\x00z\\xc3");
-    assert_int_equal(operation.message->len, strlen(operation.message->data));
+    assert_int_equal(operation.errmsg->len, strlen(operation.errmsg->data));
 }
 
 static void long_words_fit(void **state)
@@ -205,8 +205,8 @@ static void long_words_fit(void **state)
         text_add(&address.name, "/long/path");
     operation_note(&operation, 0, &outcome);
     say_result(NXL_E_DENIED, FAULT_DENIED);
-    assert_true(operation.message->len < TEXT_MAX);
-    assert_int_equal(strlen(operation.message->data), operation.message->len);
+    assert_true(operation.errmsg->len < TEXT_MAX);
+    assert_int_equal(strlen(operation.errmsg->data), operation.errmsg->len);
 }
 
 /* Nothing was heard, and the message says how far it got. */
@@ -215,21 +215,21 @@ static void silence_is_described(void **state)
     (void)state;
     static const char *const words[] = {
         [SERVER_DOWN] = "redis://db7:6379/0: no connection; ",
-        [SERVER_DIALLING] = "redis://db7:6379/0: no connection in time; ",
+        [SERVER_CONNECTING] = "redis://db7:6379/0: no connection in time; ",
         [SERVER_SHAKING] = "redis://db7:6379/0: connected, but no answer",
         [SERVER_UP] = "redis://db7:6379/0: no answer in time; ",
     };
     for (int i = SERVER_DOWN; i <= SERVER_UP; i++) {
         server.state = (__typeof__(server.state))i;
         assert_contains(say_result(NXL_E_UNREACHABLE, FAULT_TIMEOUT), words[i]);
-        assert_contains(operation.message->data, remedy_of(FAULT_TIMEOUT));
+        assert_contains(operation.errmsg->data, remedy_of(FAULT_TIMEOUT));
     }
     server.state = SERVER_DOWN;
     text_add(&server.why, "connection refused");
     assert_contains(say_result(NXL_UNKNOWN, FAULT_UNREACHABLE),
         "redis://db7:6379/0: connection refused; check that the server is "
         "running");
-    assert_string_equal(client.message.data, operation.message->data);
+    assert_string_equal(client.errmsg.data, operation.errmsg->data);
 }
 
 static void busy_tells_how_long_still(void **state)
@@ -260,7 +260,7 @@ static void busy_tells_how_long_still(void **state)
         "held by this client itself for 3.2s, by 2 other handles, and maybe by "
         "other clients, for at most 1s unless it is renewed");
     report.here.handles = 0;
-    assert_string_equal(client.message.data, ""); /* nothing went wrong */
+    assert_string_equal(client.errmsg.data, ""); /* nothing went wrong */
 }
 
 static void success_clears_the_message(void **state)
@@ -270,7 +270,7 @@ static void success_clears_the_message(void **state)
     for (size_t i = 0; i < 2; i++) {
         say_fault(FAULT_RETRY, "LOADING");
         assert_string_equal(say_result(good[i], FAULT_RETRY), "");
-        assert_int_equal(operation.message->len, 0);
+        assert_int_equal(operation.errmsg->len, 0);
     }
 }
 
@@ -287,7 +287,7 @@ static void other_outcomes_are_named(void **state)
         assert_contains(
             say_result(others[i].result, FAULT_RETRY), others[i].words);
     }
-    assert_string_equal(client.message.data, "");
+    assert_string_equal(client.errmsg.data, "");
 }
 
 /* ---------------------------------------------------------- several servers */
@@ -331,7 +331,7 @@ static void mixed_causes_have_their_own(void **state)
         "2 of 3 servers are needed; redis://a: the same server [list each "
         "server once]; redis://b: OOM [the server has reached maxmemory; "
         "raise it or free memory]");
-    assert_string_equal(client.message.data, operation.message->data);
+    assert_string_equal(client.errmsg.data, operation.errmsg->data);
 }
 
 /* One remedy of several would pass for that of all. */
@@ -360,9 +360,9 @@ static void a_minority_to_be_mended(void **state)
     text_clear(&text);
     notes[0].kind = NOTE_ASKED; /* slow, and not needed */
     note_fault(1, FAULT_UNREACHABLE, "refused");
-    assert_false(message_minority(&operation, &young, &text));
+    assert_false(errmsg_minority(&operation, &young, &text));
     note_fault(1, FAULT_RESTARTED, "started 3 s ago");
-    assert_true(message_minority(&operation, &young, &text));
+    assert_true(errmsg_minority(&operation, &young, &text));
     assert_true(young);
     assert_contains(text.data, "1 of 3 servers did not take part in a grant: "
                                "redis://b: started 3 s ago; ");
@@ -370,7 +370,7 @@ static void a_minority_to_be_mended(void **state)
     three[0].why_fault = FAULT_DENIED;
     text_add(&three[0].why, "WRONGPASS");
     text_clear(&text);
-    assert_true(message_minority(&operation, &young, &text));
+    assert_true(errmsg_minority(&operation, &young, &text));
     assert_false(young);
     assert_contains(text.data, "redis://a: WRONGPASS");
     assert_contains(text.data, "redis://b: started 3 s ago");
@@ -398,10 +398,10 @@ static void refusals_are_formatted_and_cut(void **state)
     text_clear(&text);
     text_add(&text, "before");
     assert_int_equal(
-        message_invalid(&text, "ttl_ms is %d %s", -3, "%s"), NXL_E_INVALID);
+        errmsg_invalid(&text, "ttl_ms is %d %s", -3, "%s"), NXL_E_INVALID);
     assert_string_equal(text.data, "ttl_ms is -3 %s");
     memset(words, 'w', sizeof(words) - 1);
-    assert_int_equal(message_invalid(&text, "%s", words), NXL_E_INVALID);
+    assert_int_equal(errmsg_invalid(&text, "%s", words), NXL_E_INVALID);
     assert_int_equal(strlen(text.data), text.len);
     assert_true(text.len < TEXT_MAX);
 }

@@ -62,12 +62,12 @@ static void the_kind_of_the_holder(void **state)
     begin('A', 0);
     verb.asks_kind = true;
     play(SET_KIND("EVAL text", "0") "nil\n[:500 :0]", "busy 500");
-    assert_false(x.outcome.several);
+    assert_false(x.outcome.several_holders);
 
     exchange_restart(&x, &verb, NULL);
     verb.hold_back_ms = 120;
     play(SET_KIND("EVALSHA sha", "120") "nil\n[:500 :1]", "busy 500");
-    assert_true(x.outcome.several);
+    assert_true(x.outcome.several_holders);
     exchange_restart(&x, &verb, NULL);
     play(SET_KIND("EVALSHA sha", "120") "+OK\n[:500 :0]", "granted");
     exchange_restart(&x, &verb, NULL);
@@ -94,7 +94,7 @@ static void a_refusal_between(void **state)
     assert_int_equal(answer("nil"), EXCHANGE_WAIT);
     assert_int_equal(answer("[:500 :1]"), EXCHANGE_DONE);
     assert_int_equal(x.outcome.kind, OUTCOME_BUSY);
-    assert_true(x.outcome.several);
+    assert_true(x.outcome.several_holders);
     exchange_free(&x);
 }
 

@@ -66,7 +66,7 @@ static void play_leaves(
     enum verb_kind kind, const char *values, const char *expected)
 {
     static const char *const sent[VERB_KINDS] = {
-        [VERB_BEGIN] = BEGIN, [VERB_LOOK] = LOOK, [VERB_TELL] = TELL};
+        [VERB_BEGIN] = BEGIN, [VERB_READ_RECORD] = LOOK, [VERB_TELL] = TELL};
 
     begin_once(kind);
     play(sent[kind], NULL);
@@ -131,7 +131,7 @@ static void what_is_told(void **state)
     verb.gap_ms = 75;
     play(TELL_WITH("done", "0", "?75", ""), NULL);
     verb.gap_ms = 0;
-    verb.has_followers = true;
+    verb.has_waiters_behind = true;
     exchange_begin(&x, &verb, NULL);
     play(TELL_WITH("done", "0", "+", ""), NULL);
     /* From its end on the lease may be another process's. */
@@ -171,7 +171,7 @@ static void begun(void **state)
     play_leaves(VERB_BEGIN, "2|0|" LINE "|nil", BROKEN);
     play_leaves(VERB_BEGIN, "2|0|" LINE "|xy", BROKEN);
     play_leaves(VERB_BEGIN, "2|0|" NOT_KEPT "|", BROKEN);
-    play_leaves(VERB_LOOK, "2|0|" LINE "|xy", BROKEN);
+    play_leaves(VERB_READ_RECORD, "2|0|" LINE "|xy", BROKEN);
     play_leaves(VERB_BEGIN, "3|0|" LINE, "recorded");
     assert_int_equal(x.outcome.found, FOUND_DOUBT);
     play_leaves(VERB_BEGIN, "4|0|" LINE, "recorded");
@@ -181,15 +181,15 @@ static void begun(void **state)
     play_leaves(VERB_BEGIN, "5|-1", "busy for ever");
     play_leaves(VERB_BEGIN, "5|-2", "busy 0");
 
-    play_leaves(VERB_LOOK, "0|0", "free");
-    play_leaves(VERB_LOOK, "0|0|" LINE, "free");
-    play_leaves(VERB_LOOK, "2|0|" LINE "|x", "recorded");
+    play_leaves(VERB_READ_RECORD, "0|0", "free");
+    play_leaves(VERB_READ_RECORD, "0|0|" LINE, "free");
+    play_leaves(VERB_READ_RECORD, "2|0|" LINE "|x", "recorded");
     assert_int_equal(x.outcome.found, FOUND_DONE);
-    play_leaves(VERB_LOOK, "3|0|" LINE, "recorded");
+    play_leaves(VERB_READ_RECORD, "3|0|" LINE, "recorded");
     assert_int_equal(x.outcome.found, FOUND_DOUBT);
-    play_leaves(VERB_LOOK, "4|0|" LINE, "recorded");
+    play_leaves(VERB_READ_RECORD, "4|0|" LINE, "recorded");
     assert_int_equal(x.outcome.found, FOUND_MISMATCH);
-    play_leaves(VERB_LOOK, "5|500", "recorded");
+    play_leaves(VERB_READ_RECORD, "5|500", "recorded");
     assert_int_equal(x.outcome.found, FOUND_BUSY);
 }
 
@@ -250,9 +250,9 @@ static void what_is_no_answer(void **state)
         {VERB_BEGIN, "-1|0|" LINE},
         {VERB_BEGIN, "5|-3"},
         {VERB_BEGIN, "2|0|" LINE "|x|y"},
-        {VERB_LOOK, "1|17|" LINE},
-        {VERB_LOOK, "5|-3"},
-        {VERB_LOOK, "6|0|" LINE},
+        {VERB_READ_RECORD, "1|17|" LINE},
+        {VERB_READ_RECORD, "5|-3"},
+        {VERB_READ_RECORD, "6|0|" LINE},
         {VERB_TELL, "2|0"},
         {VERB_TELL, "-1|0"},
         {VERB_TELL, "1|-1"},
@@ -279,7 +279,7 @@ static void what_is_no_answer(void **state)
 static void errors(void **state)
 {
     static const enum verb_kind kinds[] = {
-        VERB_BEGIN, VERB_LOOK, VERB_TELL, VERB_FORGET, VERB_UNDO_BEGIN};
+        VERB_BEGIN, VERB_READ_RECORD, VERB_TELL, VERB_FORGET, VERB_UNDO_BEGIN};
     static const char *const sent[] = {BEGIN, LOOK, TELL, FORGET, UNBEGIN};
     static const char *const rows[][2] = {
         {"-WRONGTYPE x", "wrong type: WRONGTYPE x"},

@@ -22,14 +22,14 @@ static int set_up(void **state)
 
 static bool accepts(const nxl_lock_options *options)
 {
-    text_clear(&client.message);
+    text_clear(&client.errmsg);
     return options_lock(&client, "job", options, &set);
 }
 
 static void assert_refused(const nxl_lock_options *options, const char *words)
 {
     assert_false(accepts(options));
-    assert_contains(client.message.data, words);
+    assert_contains(client.errmsg.data, words);
 }
 
 /* -------------------------------------------------------------------- sizes */
@@ -74,7 +74,7 @@ static void sizes_too_small_are_refused(void **state)
     for (size_t size = 0; size < 2 * sizeof(size_t); size++) {
         options.size = size;
         assert_refused(&options, "nxl_lock_options.size is ");
-        assert_contains(client.message.data, "_INIT");
+        assert_contains(client.errmsg.data, "_INIT");
     }
     options.size = SIZE_MAX;
     assert_refused(&options, "nxl_lock_options.size is ");
@@ -138,9 +138,9 @@ static void ttl_bounds(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         options.ttl_ms = bad[i];
         assert_refused(&options, "ttl_ms is ");
-        assert_false(options_ttl(&client, bad[i], &client.message));
+        assert_false(options_ttl(&client, bad[i], &client.errmsg));
     }
-    assert_false(options_ttl(&client, 0, &client.message));
+    assert_false(options_ttl(&client, 0, &client.errmsg));
     options.ttl_ms = 13;
     assert_true(accepts(&options));
     options.ttl_ms = 60000;
@@ -225,8 +225,8 @@ static void names_and_labels(void **state)
 static bool client_accepts(const nxl_client_options *options)
 {
     struct settings settings;
-    text_clear(&client.message);
-    return options_client(options, &settings, &client.message);
+    text_clear(&client.errmsg);
+    return options_client(options, &settings, &client.errmsg);
 }
 
 static void client_schemes(void **state)
@@ -236,19 +236,19 @@ static void client_schemes(void **state)
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     options.scheme = NXL_SCHEME_TIMESTAMP;
     options.interop = 1;
-    assert_true(options_client(&options, &settings, &client.message));
+    assert_true(options_client(&options, &settings, &client.errmsg));
     assert_int_equal(settings.scheme, NXL_SCHEME_TIMESTAMP);
     assert_int_equal(settings.interop, 1);
     options.scheme = 2;
     assert_false(client_accepts(&options));
-    assert_contains(client.message.data,
+    assert_contains(client.errmsg.data,
         "scheme is 2; it must be 0 (auto) or 1 (timestamp)");
     options.scheme = -1;
     assert_false(client_accepts(&options));
     options.scheme = 0;
     options.interop = 2;
     assert_false(client_accepts(&options));
-    assert_contains(client.message.data, "interop is 2");
+    assert_contains(client.errmsg.data, "interop is 2");
 }
 
 static void client_defaults_and_prefix(void **state)
@@ -257,7 +257,7 @@ static void client_defaults_and_prefix(void **state)
     static char prefix[1026];
     struct settings settings;
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    assert_true(options_client(NULL, &settings, &client.message));
+    assert_true(options_client(NULL, &settings, &client.errmsg));
     assert_int_equal(settings.timeout_ms, 2000);
     assert_int_equal(settings.max_ttl_ms, 60000);
     assert_int_equal(settings.drift_ppm, 10000);
@@ -270,7 +270,7 @@ static void client_defaults_and_prefix(void **state)
     assert_true(client_accepts(&options));
     prefix[1024] = 'p';
     assert_false(client_accepts(&options));
-    assert_contains(client.message.data,
+    assert_contains(client.errmsg.data,
         "prefix has 1025 bytes; it must have 1 to 1024 bytes");
 }
 
@@ -280,12 +280,12 @@ static void client_sizes(void **state)
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     options.size = 0;
     assert_false(client_accepts(&options));
-    assert_contains(client.message.data, "nxl_client_options.size is 0");
+    assert_contains(client.errmsg.data, "nxl_client_options.size is 0");
     memset(&options, 0xee, sizeof(options));
     options.size = offsetof(nxl_client_options, max_ttl_ms);
     options.timeout_ms = 77;
     struct settings settings;
-    assert_true(options_client(&options, &settings, &client.message));
+    assert_true(options_client(&options, &settings, &client.errmsg));
     assert_int_equal(settings.timeout_ms, 77);
     assert_int_equal(settings.max_ttl_ms, 60000);
 }

@@ -68,7 +68,7 @@ static void check_broken(
     text_add(&said, reader_error(reader));
     assert_null(strchr(said.data, '"')); /* hiredis quotes a byte there */
     text_add(&said, ", in: ");
-    text_add_foreign_max(&said, reader_head(reader), 32);
+    text_add_foreign_raw(&said, reader_head(reader), 32);
     assert_contains(said.data, words);
     assert_contains(said.data, more);
     assert_false(reader_feed(reader, "+OK\r\n", 5)); /* and stays so */
@@ -207,7 +207,7 @@ static void a_long_text_fits_exactly(void **state)
         feed("\r\n");
         const struct reply *reply = next();
         assert_int_equal(reply->bytes.len, READER_TEXT);
-        assert_false(reply->cut);
+        assert_false(reply->truncated);
         assert_memory_equal(reply->bytes.data, text, READER_TEXT);
 
         snprintf(head, sizeof(head), "*2\r\n$%zu\r\n", half);
@@ -255,12 +255,12 @@ static void a_longer_text_is_cut(void **state)
         feed("\r\n$3\r\nabc\r\n");
         const struct reply *reply = next();
         assert_int_equal(reply->kind, REPLY_STRING);
-        assert_true(reply->cut);
+        assert_true(reply->truncated);
         assert_int_equal(reply->bytes.len, READER_TEXT);
         assert_memory_equal(reply->bytes.data, text, READER_TEXT);
         reply = next();
         check(reply, REPLY_STRING, "abc");
-        assert_false(reply->cut);
+        assert_false(reply->truncated);
     }
 }
 

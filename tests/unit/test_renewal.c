@@ -141,7 +141,7 @@ static void refuted(void **state)
         assert_int_equal(lease_state(&lease, now), LEASE_LOST);
         assert_string_equal(say(0, rows[i].seen), "!");
         assert_int_equal(renewal.loss, LOSS_TOKEN_GONE);
-        assert_int_equal(renewal.refuted_by, rows[i].found);
+        assert_int_equal(renewal.inspect_verdict, rows[i].found);
         assert_true(renewal_wake(&renewal) == NEVER);
     }
 }
@@ -152,11 +152,11 @@ static void refuted_by_a_call(void **state)
     (void)state;
     begin(1, NEVER);
     assert_string_equal(wake(), "S0");
-    renewal_refuted(&renewal, &lease, now);
+    renewal_token_gone(&renewal, &lease, now);
     assert_false(lease_held(&lease, now));
     assert_string_equal(due(), "L0 S0");
     assert_string_equal(say(0, plain(OUTCOME_FREE)), "!");
-    assert_int_equal(renewal.refuted_by, VERDICT_NO);
+    assert_int_equal(renewal.inspect_verdict, VERDICT_NO);
 }
 
 /* This process did not run until the deadline had passed: an answer that came
@@ -228,7 +228,7 @@ static void refuted_and_unheard(void **state)
     assert_string_equal(say(0, plain(OUTCOME_NOT_MINE)), "S0");
     assert_string_equal(wake(), "L0 !");
     assert_int_equal(renewal.loss, LOSS_TOKEN_GONE);
-    assert_int_equal(renewal.refuted_by, VERDICT_FAULT);
+    assert_int_equal(renewal.inspect_verdict, VERDICT_FAULT);
 }
 
 /* A call's own extend postpones the next renewal. */

@@ -85,7 +85,7 @@ static void a_senseless_reply_is_the_last(void **state)
     assert_ptr_equal(rig_turn(), &rig.request[2]);
     rig_assert_fault(FAULT_NOT_REDIS, true, "");
     assert_int_equal(rig.s.state, SERVER_DOWN);
-    assert_int_equal(rig.request[1].stray_cleaner->cleanup.client_id, 7);
+    assert_int_equal(rig.request[1].acquire_cleaner->cleanup.client_id, 7);
 }
 
 /* Those under way first, in their order, then what is submitted later. */
@@ -98,7 +98,7 @@ static void the_failed_come_in_order(void **state)
     rig_push();
     rig_hang_up();
     rig_unlisten();
-    rig.s.ended = FAULT_UNREACHABLE; /* as a read has found out */
+    rig.s.end_fault = FAULT_UNREACHABLE; /* as a read has found out */
     assert_ptr_equal(rig_turn(), &rig.request[0]);
     rig_submit(4);
     rig_push(); /* no connection */

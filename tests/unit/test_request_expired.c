@@ -63,7 +63,7 @@ static void it_waits_for_a_connection(void **state)
 {
     (void)state;
     submit_release();
-    assert_int_equal(r->state, REQUEST_WAITING);
+    assert_int_equal(r->state, REQUEST_QUEUED);
     rig.now = OVER;
     rig_accept();
     rig_push();

@@ -22,9 +22,9 @@ static void leave(void)
     rig_push();
     assert_said("SET\r\n");
     assert_false(rig_abandon(0, false));
-    assert_non_null(r->stray_cleaner);
-    assert_int_equal(r->stray_cleaner->cleanup.state, CLEANUP_WATCHING);
-    assert_true(list_empty(&rig.s.due));
+    assert_non_null(r->acquire_cleaner);
+    assert_int_equal(r->acquire_cleaner->cleanup.state, CLEANUP_WATCHING);
+    assert_true(list_empty(&rig.s.idle_cleaners));
     assert_true(server_unfinished(&rig.s, NEVER));
 }
 
@@ -41,7 +41,7 @@ static void connect_anew(void)
 static void assert_settled(void)
 {
     assert_int_equal(rig_cleanups(), 0);
-    assert_null(r->stray_cleaner);
+    assert_null(r->acquire_cleaner);
     assert_false(server_unfinished(&rig.s, NEVER));
 }
 
@@ -128,9 +128,9 @@ static void cancelled_the_release_ends_its_use(void **state)
     rig_said();
     assert_null(rig_reply("-NOPERM no\r\n"));
     rig_submit_release(0);
-    assert_true(r->stray_cleaner->cleanup.in_use);
+    assert_true(r->acquire_cleaner->cleanup.in_use);
     assert_true(rig_abandon(0, true));
-    assert_false(r->stray_cleaner->cleanup.in_use);
+    assert_false(r->acquire_cleaner->cleanup.in_use);
     rig_push();
     assert_eval(rig_said(), 2);
     assert_null(rig_reply("-NOPERM no\r\n:1\r\n:0\r\n"));
@@ -158,7 +158,7 @@ static void released_in_order_and_lost(void **state)
     leave();
     server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     assert_int_equal(rig_cleanups(), 2); /* the acquire, the release */
-    assert_false(r->stray_cleaner->cleanup.in_use);
+    assert_false(r->acquire_cleaner->cleanup.in_use);
     connect_anew();
     const char *said = rig_said();
     assert_kill(said, 1);
@@ -174,7 +174,7 @@ static void the_next_acquire_lets_go_of_it(void **state)
     leave();
     rig.verb[0].token = slice_of("7f1d7c1e-0000-4000-8000-0123456789ab");
     rig_submit(0);
-    assert_null(r->stray_cleaner);
+    assert_null(r->acquire_cleaner);
     assert_int_equal(rig_cleanups(), 1);
     rig_push();
     assert_ptr_equal(rig_reply("+OK\r\n+OK\r\n"), r);
@@ -188,7 +188,7 @@ static void another_token_changes_nothing(void **state)
     leave();
     rig.verb[1].token = slice_of("7f1d7c1e-0000-4000-8000-0123456789ab");
     server_clean_up(r, rig.verb[1].token, RIG_TTL_MS, 0, rig.now);
-    assert_true(r->stray_cleaner->cleanup.in_use);
+    assert_true(r->acquire_cleaner->cleanup.in_use);
 }
 
 /* By another handle. */
@@ -209,10 +209,10 @@ static void adopted_it_is_wanted_again(void **state)
     assert_kill(rig_said(), 1);
     server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     adopt(false);
-    assert_null(r->stray_cleaner);
-    assert_true(rig.request[1].stray_cleaner->cleanup.in_use);
+    assert_null(r->acquire_cleaner);
+    assert_true(rig.request[1].acquire_cleaner->cleanup.in_use);
     assert_null(rig_reply(":1\r\n"));
-    assert_null(rig.request[1].stray_cleaner);
+    assert_null(rig.request[1].acquire_cleaner);
     assert_settled();
 }
 
@@ -226,7 +226,7 @@ static void adopted_where_it_was_seen(void **state)
     rig_turn();
     assert_int_equal(rig_cleanups(), 2);
     adopt(true);
-    assert_null(rig.request[1].stray_cleaner);
+    assert_null(rig.request[1].acquire_cleaner);
     assert_settled();
 }
 
@@ -243,10 +243,10 @@ static void adopted_only_when_all_servers_agree(void **state)
     assert_int_equal(rig_cleanups(), 2);
     assert_true(server_can_adopt(&rig.s, key, token));
     assert_int_equal(rig_cleanups(), 2);
-    assert_false(r->stray_cleaner->cleanup.in_use);
+    assert_false(r->acquire_cleaner->cleanup.in_use);
     adopt(false);
     assert_int_equal(rig_cleanups(), 1);
-    assert_true(rig.request[1].stray_cleaner->cleanup.in_use);
+    assert_true(rig.request[1].acquire_cleaner->cleanup.in_use);
 }
 
 static void deleted_it_cannot_be_adopted(void **state)
@@ -269,9 +269,9 @@ static void what_must_not_be_deleted_stays_in_use(void **state)
 {
     (void)state;
     leave();
-    r->stray_cleaner->exchange.written = WRITTEN_OVER;
+    r->acquire_cleaner->exchange.written = WRITTEN_OVER;
     server_clean_up(r, rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
-    assert_true(r->stray_cleaner->cleanup.in_use);
+    assert_true(r->acquire_cleaner->cleanup.in_use);
 }
 
 /* Without memory the record for the release is not given away; but it is when
@@ -288,9 +288,9 @@ static void without_memory_the_release_comes_first(void **state)
     rig_hang_up();
     assert_ptr_equal(rig_turn(), &rig.request[1]);
     assert_true(alloc_stop());
-    assert_null(r->stray_cleaner);
+    assert_null(r->acquire_cleaner);
     assert_non_null(r->spare);
-    assert_non_null(rig.request[1].stray_cleaner);
+    assert_non_null(rig.request[1].acquire_cleaner);
     assert_null(rig.request[1].spare);
 }
 

@@ -92,7 +92,7 @@ static void taken_back(void **state)
     assert_int_equal(rig.last.outcome.kind, OUTCOME_GRANTED);
     assert_int_equal(rig.last.outcome.fence, 5);
     assert_int_equal(leaves.count, 3);
-    server_unbegin(&rig.request[0], rig.verb[0].token, RIG_TTL_MS, rig.now);
+    server_undo_begin(&rig.request[0], rig.verb[0].token, RIG_TTL_MS, rig.now);
     assert_int_equal(rig_cleanups(), 1);
     rig_push();
     assert_unbegins();
@@ -123,7 +123,7 @@ static void others_given_up(void **state)
         enum verb_kind kind;
         const char *answer;
     } others[] = {
-        {VERB_LOOK, "*4\r\n:2\r\n:0\r\n$36\r\n" LINE "\r\n$1\r\nx\r\n"},
+        {VERB_READ_RECORD, "*4\r\n:2\r\n:0\r\n$36\r\n" LINE "\r\n$1\r\nx\r\n"},
         {VERB_TELL, "*3\r\n:1\r\n:1\r\n$36\r\n" LINE "\r\n"},
         {VERB_FORGET, ":1\r\n"},
     };

@@ -318,17 +318,19 @@ static void what_is_under_way_is_not_due(void **state)
         rig_abandon(i, true);
     }
     assert_int_equal(rig_cleanups(), 4);
-    assert_true(list_empty(&rig.s.due));
+    assert_true(list_empty(&rig.s.idle_cleaners));
     assert_true(server_unfinished(&rig.s, NEVER));
     assert_null(rig_reply("-ERR no\r\n-ERR no\r\n+OK\r\n-ERR no\r\n"));
     /* Nothing stands of the first; the second's acquire was done. */
-    struct cleaner *d = list_entry(rig.s.due.prev, struct cleaner, due);
-    assert_ptr_equal(d->due.next, &rig.s.due);
+    struct cleaner *d =
+        list_entry(rig.s.idle_cleaners.prev, struct cleaner, idle_node);
+    assert_ptr_equal(d->idle_node.next, &rig.s.idle_cleaners);
     assert_int_equal(d->cleanup.state, CLEANUP_IDLE);
     rig_hang_up();
     rig_turn();
     size_t due = 0;
-    for (struct list *i = rig.s.due.next; i != &rig.s.due; i = i->next)
+    for (struct list *i = rig.s.idle_cleaners.next; i != &rig.s.idle_cleaners;
+         i = i->next)
         due++;
     assert_int_equal(due, rig_cleanups());
     assert_true(due >= 2);
@@ -369,7 +371,7 @@ static void an_answer_before_the_question(void **state)
     assert_ptr_not_equal(rig_reply("+OK\r\n"), &rig.request[0]);
     assert_int_equal(rig.s.state, SERVER_DOWN);
     assert_contains(rig.s.why.data, "unsolicited reply");
-    assert_int_equal(rig.request[0].state, REQUEST_WAITING);
+    assert_int_equal(rig.request[0].state, REQUEST_QUEUED);
 }
 
 static void an_inspection_leaves_nothing(void **state)

@@ -25,7 +25,7 @@ static void begin(uint64_t ends, uint64_t seed)
         .deadline = START + LEASE,
         .ends = ends,
         .seed = seed};
-    schedule_begin(&h, &terms, START);
+    schedule_start(&h, &terms, START);
 }
 
 static void the_first_ones_are_spread(void **state)
@@ -70,7 +70,7 @@ static void little_is_left_at_first(void **state)
             .deadline = START + 400 * NS_PER_MS,
             .ends = NEVER,
             .seed = seed};
-        schedule_begin(&h, &terms, START);
+        schedule_start(&h, &terms, START);
         uint64_t at = schedule_wake(&h);
         assert_true(at >= START && at <= START + 200 * NS_PER_MS);
         assert_int_equal(schedule_due(&h, at), SCHEDULE_RENEW);
@@ -86,7 +86,7 @@ static void each_third_of_the_lease(void **state)
         assert_int_equal(schedule_due(&h, at - 1), SCHEDULE_WAIT);
         assert_int_equal(schedule_due(&h, at), SCHEDULE_RENEW);
         assert_int_equal(schedule_ttl_ms(&h, at), TTL_MS);
-        schedule_begun(&h, at);
+        schedule_renewal_begun(&h, at);
         assert_int_equal(schedule_due(&h, at), SCHEDULE_WAIT); /* not twice */
         /* The answer comes late: that does not move the next one. */
         schedule_renewed(&h, at + LEASE, at + 200 * NS_PER_MS);
@@ -102,7 +102,7 @@ static void the_deadline_ends_it(void **state)
     uint64_t lost_at = START + LEASE - LEAD;
     begin(NEVER, 1);
     uint64_t at = schedule_wake(&h);
-    schedule_begun(&h, at); /* and no answer */
+    schedule_renewal_begun(&h, at); /* and no answer */
     assert_int_equal(schedule_wake(&h), lost_at);
     assert_int_equal(schedule_due(&h, lost_at - 1), SCHEDULE_WAIT);
     assert_int_equal(schedule_due(&h, lost_at), SCHEDULE_LOST);
@@ -120,8 +120,8 @@ static void failures_are_tried_again_soon(void **state)
     unsigned tries = 0;
     while (schedule_due(&h, at) == SCHEDULE_RENEW) {
         tries++;
-        schedule_begun(&h, at);
-        assert_true(schedule_patience(&h, 2 * NS_PER_S, at) <= lost_at);
+        schedule_renewal_begun(&h, at);
+        assert_true(schedule_answer_by(&h, 2 * NS_PER_S, at) <= lost_at);
         schedule_failed(&h, at + 10 * NS_PER_MS);
         assert_int_equal(h.failing_since, first);
         uint64_t next = schedule_wake(&h);
@@ -138,10 +138,10 @@ static void an_outage_is_forgotten(void **state)
     (void)state;
     begin(NEVER, 1);
     uint64_t at = schedule_wake(&h);
-    schedule_begun(&h, at);
+    schedule_renewal_begun(&h, at);
     schedule_failed(&h, at + 5);
     at = schedule_wake(&h);
-    schedule_begun(&h, at);
+    schedule_renewal_begun(&h, at);
     schedule_renewed(&h, at + LEASE, at + 5);
     assert_int_equal(h.failing_since, 0);
     assert_true(schedule_wake(&h) - at > PERIOD * 9 / 10 - GRID);
@@ -161,7 +161,7 @@ static void an_extend_beside_it(void **state)
     assert_true(schedule_wake(&h) - at > PERIOD * 9 / 10 - GRID);
     /* While one is under way there is no second one. */
     at = schedule_wake(&h);
-    schedule_begun(&h, at);
+    schedule_renewal_begun(&h, at);
     schedule_extended(&h, at + 1 + LEASE, at + 1);
     assert_int_equal(schedule_wake(&h), at + 1 + LEASE - LEAD);
     assert_int_equal(schedule_due(&h, at + PERIOD + 1), SCHEDULE_WAIT);
@@ -181,7 +181,7 @@ static void it_ends_with_the_most(void **state)
             uint32_t ttl_ms = schedule_ttl_ms(&h, at);
             assert_true(at + ttl_ms * NS_PER_MS <= ends);
             assert_true(at + ttl_ms * NS_PER_MS > deadline);
-            schedule_begun(&h, at);
+            schedule_renewal_begun(&h, at);
             deadline = at + ttl_ms * NS_PER_MS - DRIFT;
             schedule_renewed(&h, deadline, at + 1);
         }
@@ -193,13 +193,13 @@ static void one_answer_is_waited_for_a_tenth(void **state)
 {
     (void)state;
     begin(NEVER, 1);
-    assert_int_equal(schedule_patience(&h, 2 * NS_PER_S, START),
+    assert_int_equal(schedule_answer_by(&h, 2 * NS_PER_S, START),
         START + TTL_MS / 10 * NS_PER_MS);
     assert_int_equal(
-        schedule_patience(&h, 20 * NS_PER_MS, START), START + 20 * NS_PER_MS);
+        schedule_answer_by(&h, 20 * NS_PER_MS, START), START + 20 * NS_PER_MS);
     /* And for two WAITs: the one before it, and its own. */
     h.terms.copies_ns = 600 * NS_PER_MS;
-    assert_int_equal(schedule_patience(&h, 2 * NS_PER_S, START),
+    assert_int_equal(schedule_answer_by(&h, 2 * NS_PER_S, START),
         START + 1200 * NS_PER_MS + TTL_MS / 10 * NS_PER_MS);
 }
 

@@ -71,7 +71,7 @@ static void test_rules_of_the_house(void **state)
             i == SCRIPT_BEGIN || i == SCRIPT_TELL || i == SCRIPT_FORGET;
         /* What reads the leases of several holders. */
         bool reads_clock = counts || i == SCRIPT_HOLD_BACK ||
-                           strstr(body, "local function several(");
+                           strstr(body, "local function several_holders(");
         /* No write after it before Redis 3.2, and not without asking then. */
         assert_int_equal(strstr(body, "'TIME'") != NULL, reads_clock);
         assert_true(!reads_clock || strstr(body, "redis.replicate_commands()"));
@@ -80,7 +80,7 @@ static void test_rules_of_the_house(void **state)
             assert_true(strstr(body, "redis.replicate_commands()") <
                         strstr(body, "'DEL', key, mark)"));
         assert_int_equal(strstr(body, "KEYS[2]") != NULL,
-            counts || i == SCRIPT_WAIT || i == SCRIPT_TAKE ||
+            counts || i == SCRIPT_LINE_WAIT || i == SCRIPT_TAKE ||
                 i == SCRIPT_HOLD_BACK || i == SCRIPT_ACQUIRE_AFTER ||
                 of_record);
         if (i == SCRIPT_ACQUIRE_AFTER) /* it compares another key */

@@ -81,7 +81,7 @@ static void not_with_a_password_and_not_among_others(void **state)
     rig_tear_down(NULL);
     for (unsigned i = 0; i < 3; i++) {
         rig_init(with[i], *with[i] != '\0');
-        rig.s.known = true;
+        rig.s.completed_handshake = true;
         rig_submit(0);
         rig_push();
         rig_accept();
@@ -186,7 +186,7 @@ static void refused_and_tried_again_later(void **state)
         rig.now = at - 1;
         rig_push(); /* too early: it waits */
         assert_null(rig_turn());
-        assert_int_equal(rig.request[0].state, REQUEST_WAITING);
+        assert_int_equal(rig.request[0].state, REQUEST_QUEUED);
         rig_abandon(0, true);
         rig.now = at;
     }
@@ -211,7 +211,7 @@ static void a_full_socket_is_waited_for(void **state)
     assert_int_equal(fd.events, POLLIN | POLLOUT);
     rig_submit(1);
     rig_push(); /* not formatted: it can still be given up for nothing */
-    assert_int_equal(rig.request[1].state, REQUEST_WAITING);
+    assert_int_equal(rig.request[1].state, REQUEST_QUEUED);
     assert_true(server_deadline(&rig.s) > rig.now);
     rig_unblock();
     assert_null(rig_turn()); /* there is room */
@@ -238,10 +238,10 @@ static void lost_with_commands_under_way(void **state)
     rig_assert_fault(FAULT_UNREACHABLE, true, "");
     assert_int_equal(rig.last.outcome.sent_at, rig.now);
     assert_null(rig_turn());
-    assert_non_null(rig.request[0].stray_cleaner);
-    assert_int_equal(rig.request[0].stray_cleaner->cleanup.client_id, 7);
+    assert_non_null(rig.request[0].acquire_cleaner);
+    assert_int_equal(rig.request[0].acquire_cleaner->cleanup.client_id, 7);
     assert_string_equal(
-        rig.request[0].stray_cleaner->cleanup.run_id, RIG_RUN_ID);
+        rig.request[0].acquire_cleaner->cleanup.run_id, RIG_RUN_ID);
 }
 
 static void what_came_before_the_end_counts(void **state)

@@ -55,13 +55,13 @@ static void its_handshake_comes_first(void **state)
     rig_submit(0);
     rig_push();
     rig_accept();
-    assert_int_equal(rig.s.state, SERVER_DIALLING);
+    assert_int_equal(rig.s.state, SERVER_CONNECTING);
     assert_true(rig_poll(&fd));
     assert_int_equal(fd.events, POLLIN); /* it wants to read, not to write */
     rig_send("\5");
     assert_null(rig_turn());
     rig_push();
-    assert_int_equal(rig.s.state, SERVER_DIALLING);
+    assert_int_equal(rig.s.state, SERVER_CONNECTING);
     assert_silent();
     rig_send("\5");
     assert_null(rig_turn());
@@ -167,7 +167,7 @@ static void a_demand_in_front_of_a_reply(void **state)
     assert_null(rig_reply("\2+OK\r\n"));
     rig_submit(1);
     rig_push(); /* not formatted: it can still be given up for nothing */
-    assert_int_equal(rig.request[1].state, REQUEST_WAITING);
+    assert_int_equal(rig.request[1].state, REQUEST_QUEUED);
     assert_true(server_deadline(&rig.s) > rig.now);
     assert_true(rig_abandon(1, true));
     scripted.room = 1;

@@ -51,7 +51,7 @@ static void the_order_of_the_ways(void **state)
         [VERB_STAY] = {"wait script"},
         [VERB_SUBSCRIBE] = {"SUBSCRIBE"},
         [VERB_BEGIN] = {"once scripts"},
-        [VERB_LOOK] = {"once scripts"},
+        [VERB_READ_RECORD] = {"once scripts"},
         [VERB_TELL] = {"once scripts"},
         [VERB_FORGET] = {"once scripts"},
         [VERB_UNDO_BEGIN] = {"once scripts"},

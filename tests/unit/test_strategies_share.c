@@ -168,17 +168,17 @@ static void refused_to_discard_it(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin(cases[i].verb, 1);
         play(cases[i].dialog, cases[i].outcome);
-        bool stuck = x.phase == PHASE_STUCK;
+        bool stuck = x.phase == EXCHANGE_PHASE_STUCK;
         check(stuck == cases[i].stuck, stuck ? "stuck" : "ended", "the other");
     }
     /* In every way; and the next connection knows nothing of it. */
     begin('r', 0);
     play(BY_HASH "-NOPERM first\n" MATCHES DEL NOPERM NOPERM DISCARD NOPERM,
         "no permission: NOPERM first");
-    assert_int_equal(x.phase, PHASE_STUCK);
+    assert_int_equal(x.phase, EXCHANGE_PHASE_STUCK);
     dialect_begin(&dialect);
     play(BY_HASH ":1", "mine");
-    assert_int_not_equal(x.phase, PHASE_STUCK);
+    assert_int_not_equal(x.phase, EXCHANGE_PHASE_STUCK);
 }
 
 /* ------------------------------------------------------------ handing over */

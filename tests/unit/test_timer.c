@@ -21,7 +21,7 @@ static void assert_heap(const struct timers *t)
         if (i > 0)
             assert_true(t->heap[(i - 1) / CHILDREN].key <= t->heap[i].key);
     }
-    assert_int_equal(t->set, set);
+    assert_int_equal(t->armed, set);
 }
 
 static void test_in_order(void **state)
@@ -232,7 +232,7 @@ static void test_a_million(void **state)
             timer_stop(&t, &timers[i]);
         set += i % 7 != 0;
     }
-    assert_int_equal(t.set, set);
+    assert_int_equal(t.armed, set);
     while (timers_next(&t) != NEVER) {
         uint64_t now = timers_next(&t);
         assert_true(now >= last);

@@ -133,7 +133,7 @@ static void releasing(void **state)
 static void go_on(char letter, unsigned strategy)
 {
     verb = verb_of(letter);
-    dialect.preferred_with_end[verb.kind] = (unsigned char)strategy;
+    dialect.preferred_with_value_end[verb.kind] = (unsigned char)strategy;
     exchange_restart(&x, &verb, NULL);
 }
 

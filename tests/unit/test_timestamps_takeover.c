@@ -149,7 +149,7 @@ static void times_of_others(void **state)
 static void a_value_that_was_cut(void **state)
 {
     struct reply value = {
-        .kind = REPLY_STRING, .bytes = slice_of(OURS), .cut = true};
+        .kind = REPLY_STRING, .bytes = slice_of(OURS), .truncated = true};
 
     (void)state;
     begin('A', 0);

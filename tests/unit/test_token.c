@@ -160,7 +160,7 @@ static void test_share(void **state)
         assert_true(token_valid(token));
         assert_int_equal(read.weight, rows[i].share.weight);
         assert_int_equal(read.permits, rows[i].share.permits);
-        assert_int_equal(token_is_shared(token), read.weight > 0);
+        assert_int_equal(token_has_share(token), read.weight > 0);
         assert_int_equal(!label, !rows[i].label);
         if (label)
             assert_string_equal(label, rows[i].label);

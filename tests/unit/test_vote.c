@@ -18,7 +18,7 @@ static void acquire(bool fenced)
         .ballots = ballots,
         .ttl_ms = 1000,
         .drift_ppm = 10000,
-        .budget_ns = 50 * MS,
+        .answer_timeout_ns = 50 * MS,
         .wait_until = T0 + NS_PER_S,
         .end = T0 + NS_PER_S};
     vote = (struct vote){.ballots = ballots};
@@ -112,7 +112,7 @@ static void work_begins_with_its_number(void **state)
     assert_string_equal(asks(), "");
     assert_int_equal(step(T0 + MS), VOTE_OVER);
     assert_int_equal(last.verdict, VERDICT_YES);
-    assert_true(last.number == 8);
+    assert_true(last.fence == 8);
 }
 
 /* The two that granted drew the same number: nothing has to be raised, and the
@@ -126,7 +126,7 @@ static void equal_numbers(void **state)
     assert_string_equal(asks(), "");
     assert_int_equal(step(T0 + MS), VOTE_OVER);
     assert_int_equal(last.verdict, VERDICT_YES);
-    assert_true(vote.fence.number == 8);
+    assert_true(vote.fence.value == 8);
 }
 
 static void the_lower_one_is_raised(void **state)
@@ -141,7 +141,7 @@ static void the_lower_one_is_raised(void **state)
     asks();
     assert_int_equal(step(T0 + MS), VOTE_OVER);
     assert_int_equal(last.verdict, VERDICT_YES);
-    assert_true(vote.fence.number == 8);
+    assert_true(vote.fence.value == 8);
 }
 
 /* No quorum gets the number: the grant is undone by the driver, and another
@@ -158,14 +158,14 @@ static void it_cannot_be_raised(void **state)
     asks();
     assert_int_equal(step(T0 + MS), VOTE_UNDO);
     vote_again(&vote, T0 + MS);
-    assert_false(vote.past_grant);
+    assert_false(vote.raising_fence);
     assert_int_equal(step(T0 + MS), STILL_OPEN);
     uint64_t at = last.wake;
     assert_true(at > T0 + MS && at < T0 + NS_PER_S);
     vote_tick(&vote, at);
     assert_string_equal(asks(), "T S0 S1 S2");
     for (unsigned i = 0; i < 3; i++) /* of the last round */
-        assert_true(ballots[i].number == 0);
+        assert_true(ballots[i].fence == 0);
 }
 
 /* A cancelled call ends, whichever machine is running. */
@@ -215,7 +215,7 @@ static void granted_in_line(unsigned wanted)
         .max_ttl_ms = 60000,
         .drift_ppm = 10000,
         .timeout_ns = NS_PER_S,
-        .patience_ns = 50 * MS,
+        .answer_timeout_ns = 50 * MS,
         .wait_until = T0 + NS_PER_S,
         .end = T0 + NS_PER_S,
         .messages = &none};
@@ -269,7 +269,7 @@ static void conditions_after_the_line(void **state)
             if (yes)
                 assert_int_equal(last.verdict, VERDICT_YES);
             if (yes)
-                assert_int_equal(last.number, rows[i].number);
+                assert_int_equal(last.fence, rows[i].number);
         }
     }
     granted_in_line(0);
@@ -293,7 +293,7 @@ static void what_changes_nothing(void **state)
     say(2, raised(8));
     asks();
     assert_int_equal(step(T0 + MS), VOTE_OVER);
-    assert_true(vote.fence.number == 8);
+    assert_true(vote.fence.value == 8);
 }
 
 static void the_worst_fault(void **state)

@@ -203,7 +203,7 @@ static void a_discard_is_refused(void **state)
         begin('r', 1);
         play(MATCHES DEL "+QUEUED\n-LOADING x\n" DISCARD, NULL);
         assert_int_equal(answer(replies[i]), EXCHANGE_DONE);
-        assert_int_equal(x.phase == PHASE_STUCK, i >= 3);
+        assert_int_equal(x.phase == EXCHANGE_PHASE_STUCK, i >= 3);
     }
 }
 
@@ -230,7 +230,7 @@ static void aborted_for_a_cause(void **state)
     play(MATCHES DEL "+QUEUED\n-" BECAUSE "NOPERM x\n"
          "> EVALSHA sha:release 1 k T\n" UNKNOWN STAMPS,
         "no permission: " BECAUSE "NOPERM x");
-    assert_int_not_equal(x.phase, PHASE_STUCK);
+    assert_int_not_equal(x.phase, EXCHANGE_PHASE_STUCK);
 }
 
 /* An account that may neither DEL nor EXEC: the transaction is still open. */

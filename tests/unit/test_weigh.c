@@ -52,7 +52,7 @@ static struct eligibility server_of(enum client client, enum standing standing)
 {
     const struct eligibility_terms terms = {.max_ttl_ms = 60000,
         .drift_ppm = 10000,
-        .several = client == SEVERAL,
+        .several_servers = client == SEVERAL,
         .guard = client != SINGLE,
         .durable = standing == NOT_DURABLE};
     struct eligibility e = {.reason = REASON_NONE};
@@ -95,7 +95,7 @@ static const struct {
     {"minimum hold", VERB_CAP_TTL, OUTCOME_MINE, "yyyyyyy", "yyyyyyy"},
     {"inspect", VERB_INSPECT, OUTCOME_SEEN, "yynnnnn", "yyyynyy"},
     {"inspect: free", VERB_INSPECT, OUTCOME_FREE, "ynnnnnn", "yyyynyy"},
-    {"look: free", VERB_LOOK, OUTCOME_FREE, "ynnnnnn", "yyyynyy"},
+    {"look: free", VERB_READ_RECORD, OUTCOME_FREE, "ynnnnnn", "yyyynyy"},
 };
 
 static const char *marks(size_t row, enum client client)
@@ -258,7 +258,7 @@ static void a_majority_confirms(void **state)
             if (counts)
                 continue;
             assert_int_equal(instead.fault, FAULT_UNCONFIRMED);
-            assert_true(instead.unsure && instead.granted);
+            assert_true(instead.unsure && instead.applied);
             assert_true(instead.sent_at == o.sent_at);
         }
     }
@@ -283,7 +283,7 @@ static void at_another_primary(void **state)
     static const struct {
         enum verb_kind verb;
         enum outcome_kind kind;
-        uint64_t moved_at, deadline;
+        uint64_t primary_changed_at, deadline;
         bool failover, counts;
     } rows[] = {
         {VERB_EXTEND, OUTCOME_MINE, T0, T0 + 3 * S - 1, true, false},
@@ -300,7 +300,7 @@ static void at_another_primary(void **state)
         struct outcome instead = {.kind = OUTCOME_NONE};
         e.sentinels = true;
         e.failover = rows[i].failover;
-        e.moved_at = rows[i].moved_at;
+        e.primary_changed_at = rows[i].primary_changed_at;
         bool counts =
             weigh_extension(&e, rows[i].verb, &o, rows[i].deadline, &instead);
         if (counts != rows[i].counts)

@@ -136,7 +136,7 @@ static void wait_for_the_last(enum way way, enum last last, enum left left)
         }
     }
     if (way == CONFIRMS && l.running) { /* BEGIN, as the line has granted it */
-        line_told_granted(&line, 1, now);
+        line_on_granted(&line, 1, now);
         drain();
         assert_false(life_in_line(&l));
     }
@@ -250,11 +250,14 @@ static void the_decision(void **state)
         {{.busy_until = T0}, VERDICT_NO},
         {{.busy_until = T0 - 1}, VERDICT_FAULT},
         {{0}, VERDICT_FAULT},
-        {{.waits = true, .busy_until = T0}, VERDICT_NO},
-        {{.waits = true, .busy_until = T0 - 1}, VERDICT_UNKNOWN},
-        {{.waits = true}, VERDICT_UNKNOWN},
+        {{.line_may_have_granted = true, .busy_until = T0}, VERDICT_NO},
+        {{.line_may_have_granted = true, .busy_until = T0 - 1},
+            VERDICT_UNKNOWN},
+        {{.line_may_have_granted = true}, VERDICT_UNKNOWN},
         {{.unanswered = true, .busy_until = NEVER}, VERDICT_UNKNOWN},
-        {{.unanswered = true, .waits = true, .busy_until = NEVER},
+        {{.unanswered = true,
+             .line_may_have_granted = true,
+             .busy_until = NEVER},
             VERDICT_UNKNOWN},
         {{.unanswered = true}, VERDICT_UNKNOWN},
     };

@@ -110,7 +110,7 @@ const char *tls_explain_loss(unsigned long code)
 
 static void add_name(struct text *out, const void *name, int len)
 {
-    text_add_foreign_max(
+    text_add_foreign_raw(
         out, (struct slice){name, len > 0 ? (size_t)len : 0}, NAME_SHOWN);
 }
 

@@ -3,8 +3,8 @@
 --
 -- Never shortens a lease: a key that somebody made permanent (-1) stays so.
 --
--- look() and held() for an exclusive lock, written out: it must not pay for the
--- functions of the other kinds.
+-- look() and extend_if_held() for an exclusive lock, written out: it must not
+-- pay for the functions of the other kinds.
 local key, token, lease = KEYS[1], ARGV[1], ARGV[2]
 local left = redis.call('PTTL', key)
 local s = left ~= -2 and redis.pcall('GETRANGE', key, '0', '511')
@@ -21,4 +21,4 @@ end
 -- include lock.lua
 local wrong
 s, wrong = content(key, s)
-return wrong or held(s, key, token, lease, left) or -2
+return wrong or extend_if_held(s, key, token, lease, left) or -2

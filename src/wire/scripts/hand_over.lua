@@ -12,7 +12,7 @@ local function leaves_gap(key, line, gap_key, now, ms)
         return false
     end
     local token, client = waiter_of(stop)
-    tell(channel_of(client, key), '?' .. token)
+    publish(channel_of(client, key), '?' .. token)
     return true
 end
 -- Hands the lock, which has this state, over to the first in its line. how:
@@ -38,8 +38,8 @@ local function hand_over(s, key, mark, how, stands, shared)
         -- the server's clock was set back, and it is time for the next. The
         -- last one of several holders begins it too: where readers and writers
         -- take turns, none of the writers may ever find that it is time.
-        local left = tonumber(redis.pcall('PTTL', gap_key))
-        gap = left and (left < 0 or left > GAP_EVERY) and 100
+        local gap_left = tonumber(redis.pcall('PTTL', gap_key))
+        gap = gap_left and (gap_left < 0 or gap_left > GAP_EVERY) and 100
     end
     if gap and leaves_gap(key, line, gap_key, now, gap) then
         return 5, false
@@ -50,11 +50,11 @@ local function hand_over(s, key, mark, how, stands, shared)
     elseif granted > 0 then
         -- Here begin the hand-overs that keep others away. Not if several held
         -- the lock: one of them may have joined them in the middle of these.
-        local left = redis.pcall('EXISTS', line) ~= 0
+        local some_wait = redis.pcall('EXISTS', line) ~= 0
         if not shared then
             redis.pcall('SET', gap_key, '1', 'PX', GAP_EVERY, 'NX')
         end
-        return 2, left
+        return 2, some_wait
     elseif failure then
         return 4, false
     elseif not stop then
@@ -63,7 +63,7 @@ local function hand_over(s, key, mark, how, stands, shared)
     local token, client, _, _, known = waiter_of(stop)
     if not (known and kind(token)) then
         -- It asks soon, and knows itself whether it may have the lock.
-        tell(channel_of(client, key), '?' .. token)
+        publish(channel_of(client, key), '?' .. token)
     end
     return 1, true
 end
@@ -80,14 +80,14 @@ local function give_back(s, key, token, mark, how, gone)
     if redis.replicate_commands then
         redis.replicate_commands()
     end
-    local reply, left, pause
+    local reply, some_wait, pause
     local shared = s and s.used
     -- With '+' the key stands until the line has been looked at, and then the
     -- next token replaces this one; the mark is left to whoever empties the
     -- line. Not before 3.2, see above.
     local stands = how == '+' and s == token and redis.replicate_commands
     if stands then
-        reply, left = hand_over(false, key, mark, how, true)
+        reply, some_wait = hand_over(false, key, mark, how, true)
         if reply == 2 then
             return 2
         end
@@ -103,9 +103,9 @@ local function give_back(s, key, token, mark, how, gone)
     elseif gone == 1 and not stands then
         return 1
     elseif not stands then
-        reply, left = hand_over(s, key, mark, how, false, shared)
+        reply, some_wait = hand_over(s, key, mark, how, false, shared)
     end
-    if left then
+    if some_wait then
         redis.pcall('SET', mark, '1', 'PX', '15000')
     end
     return reply

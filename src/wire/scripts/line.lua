@@ -23,8 +23,8 @@ local function waiter_of(member)
     return token, client, lease, window, more == ''
 end
 -- A member that has been silent for longer than its window is dead. A sign of
--- life in the future counts as one of now: see patience in wait.lua, or the
--- server's clock was set back.
+-- life in the future counts as one of now: see patience in line_wait.lua,
+-- or the server's clock was set back.
 local function is_dead(now, score, window)
     local silent = (now - score) % 4194304
     return silent > window + 0 and silent < 2097152
@@ -51,7 +51,7 @@ end
 --   ?TOKEN  this token is the first in line: ask soon, and often
 --   !TOKEN  there is more to grant: ask now. Any text that no version knows
 --           would do: all that listen to the channel ask at once then.
-local function tell(channel, text)
+local function publish(channel, text)
     if channel ~= '-' then
         redis.pcall('PUBLISH', channel, text)
     end

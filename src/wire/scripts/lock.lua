@@ -50,7 +50,7 @@ end
 -- or nil and an error. If the key is no lock, the error is the argument wrong.
 -- The leases are counted by the clock by which the key expires: that of the
 -- server to which the key was moved may differ from the one that wrote them.
-local function several(key, left, wrong)
+local function several_holders(key, left, wrong)
     local last = redis.pcall('ZRANGE', key, '-2', '-1', 'WITHSCORES')
     if last.err and not string.find(last.err, 'wrong kind') then
         return nil, last
@@ -110,7 +110,7 @@ local function content(key, seen)
     if not seen.err then
         return seen
     elseif string.find(seen.err, 'wrong kind') then
-        return several(key, redis.call('PTTL', key), seen)
+        return several_holders(key, redis.call('PTTL', key), seen)
     end
     -- Raises the error.
     return redis.call('GETRANGE', key, '0', '511')
@@ -129,7 +129,7 @@ local function look(key)
         if not string.find(seen.err, 'wrong kind') then
             return nil, left, seen
         end
-        local s, wrong = several(key, left, seen)
+        local s, wrong = several_holders(key, left, seen)
         return s, left, wrong
     elseif seen == '' and redis.call('EXISTS', key) == 0 then
         return false, -2
@@ -226,7 +226,7 @@ end
 -- shortened; one that never ends (-1) stays so. Returns how many ms it has
 -- left; nil: the token does not hold the lock. It is written even if that
 -- changes nothing, because a WAIT that follows says nothing without a write.
-local function held(s, key, token, lease, left)
+local function extend_if_held(s, key, token, lease, left)
     if s ~= token then
         local ends = s and s.used and tonumber(redis.call('ZSCORE', key, token))
         if not ends or ends <= s.now then
@@ -255,7 +255,7 @@ local function set_lease(s, key, token, ms)
 end
 -- If the mark does not say that there may be a line: until when nobody joins
 -- the holders of the lock, in Unix time in ms, or 0. See hold_back.lua.
-local function held_back(mark)
+local function hold_back_ends(mark)
     local seen = redis.pcall('GETRANGE', mark, '0', '31')
     return not seen.err and (seen == '' and 0 or
         tonumber(string.match(seen, '^%+(%d+)$')))
@@ -270,7 +270,7 @@ local function drop(s, key, token, mark)
         redis.call('ZREM', key, token)
         -- From here on nothing raises an error: the token is gone. A mark that
         -- holds others back stays for the client that has set it.
-        local ends = mark and held_back(mark)
+        local ends = mark and hold_back_ends(mark)
         if ends == 0 or (ends and redis.pcall('EXISTS',
             string.sub(mark, 1, -2) .. 'l') == 0) then
             mark = nil

@@ -56,15 +56,15 @@ elseif not string.find(how, ' ') then
     return wrong or 0
 end
 local line = string.sub(mark, 1, -2) .. 'l'
-local left = redis.call('ZREM', line, how)
-if left == 1 and s and s.used then
+local removed = redis.call('ZREM', line, how)
+if removed == 1 and s and s.used then
     -- Those behind it may fit.
     local time = redis.pcall('TIME')
     if not time.err then
         serve(s, key, line, tick_of(time), nil)
     end
 end
-if left == 1 and redis.pcall('EXISTS', line) == 0 then
+if removed == 1 and redis.pcall('EXISTS', line) == 0 then
     redis.pcall('DEL', mark)
 end
-return left * 3
+return removed == 1 and 3 or 0

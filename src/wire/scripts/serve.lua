@@ -34,7 +34,7 @@ local function serve(s, key, line, now, me)
             elseif alive and not (known and fits(s, token)) then
                 return granted, mine, member
             elseif alive and granted == MOST then
-                tell(channel or '-', '!' .. token)
+                publish(channel or '-', '!' .. token)
                 return granted, mine, member
             else
                 done = redis.pcall('ZREM', line, member)
@@ -49,7 +49,7 @@ local function serve(s, key, line, now, me)
                 end
                 granted, mine = granted + 1, mine or is_me
                 if channel then
-                    tell(channel, token)
+                    publish(channel, token)
                 end
                 -- Nobody fits beside an exclusive lock.
                 if s == token then

@@ -6,9 +6,9 @@
 -- then the front of the line is served first. Somebody in line who cannot be
 -- told does not count. In a gap the lock is left to programs that know nothing
 -- of the line; and callers who may wait make room for one in the last 0.1 s of
--- each 30.1 s: s.pause of several(). Nobody is granted the lock while a client
--- that waits without a line holds others back, see hold_back.lua. A token that
--- holds the lock already has a new lease.
+-- each 30.1 s: s.pause of several_holders(). Nobody is granted the lock while a
+-- client that waits without a line holds others back, see hold_back.lua. A
+-- token that holds the lock already has a new lease.
 -- include serve.lua
 -- include wait_of.lua
 if not redis.replicate_commands then
@@ -20,7 +20,7 @@ local key, line, mark, token = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local s, left, wrong = look(key)
 if wrong then
     return wrong
-elseif held(s, key, token, ARGV[2], left) then
+elseif extend_if_held(s, key, token, ARGV[2], left) then
     return {1}
 end
 if redis.call('EXISTS', mark, KEYS[4]) > 0 then
@@ -40,7 +40,7 @@ if redis.call('EXISTS', mark, KEYS[4]) > 0 then
         if stop then
             return {0, wait_of(s, key, token, left)}
         end
-        local ends = held_back(mark) or 0
+        local ends = hold_back_ends(mark) or 0
         if ends > 0 then
             local time = redis.call('TIME')
             ends = ends - time[1] * 1000 - math.floor(time[2] / 1000)

@@ -62,7 +62,7 @@ static enum exchange_next takeover_looked(
     } else if (x->due == AFTER_TIME) {
         x->server_ms = stamped_time(reply);
     } else if (x->due == AFTER_VALUE) {
-        bool whole = reply->kind == REPLY_STRING && !reply->cut;
+        bool whole = reply->kind == REPLY_STRING && !reply->truncated;
         strategy_save_value(x, whole ? reply->bytes : slice_of(""));
     } else if (reply->kind == REPLY_INTEGER && reply->integer == -1) {
         return takeover_judge(x);
@@ -103,7 +103,7 @@ static unsigned takeover_encode_read(struct exchange *x, struct buf *out)
 static void takeover_judge_read(struct exchange *x, const struct reply *reply)
 {
     bool same = x->due == 2
-                    ? reply->kind == REPLY_STRING && !reply->cut &&
+                    ? reply->kind == REPLY_STRING && !reply->truncated &&
                           slice_equal(reply->bytes, strategy_value(x))
                     : reply->kind == REPLY_INTEGER && reply->integer == -1;
     if (!same)

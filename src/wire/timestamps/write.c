@@ -242,7 +242,7 @@ static enum exchange_next stamped_set_replied(
     if (reply->kind == REPLY_ERROR)
         return strategy_error_or_not_mine(x, reply);
     if (stamped_is_absent(reply)) {
-        if (++x->watch_tries < ATTEMPTS_MAX)
+        if (++x->write_tries < ATTEMPTS_MAX)
             return EXCHANGE_AGAIN;
         return strategy_decide(x, OUTCOME_BUSY, LEFT_UNKNOWN);
     }

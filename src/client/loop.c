@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One turn of a client's loop: read, decide, write. */
-#include "client/turn.h"
+/* One iteration of a client's loop: read, decide, write. */
+#include "client/loop.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,9 +9,9 @@
 #include "base/deadline.h"
 #include "client/operation.h"
 #include "client/voters.h"
-#include "client/watch.h"
+#include "client/sentinel_watch.h"
 
-uint64_t turn_deadline(const struct nxl_client *client)
+uint64_t loop_deadline(const struct nxl_client *client)
 {
     uint64_t at =
         earlier(timers_next(&client->timers), timers_next(&client->renewals));
@@ -20,10 +20,10 @@ uint64_t turn_deadline(const struct nxl_client *client)
         if (subscriber_used(&n->subscriber))
             at = earlier(at, subscriber_deadline(&n->subscriber));
     }
-    struct watch *w = client->watch;
+    struct sentinel_watch *w = client->sentinel_watch;
     if (!w)
         return at;
-    return earlier(at, watch_deadline(w, client_in_use(client)));
+    return earlier(at, sentinel_watch_deadline(w, client_in_use(client)));
 }
 
 /* True: something has failed, so there are completions to be taken. */
@@ -36,42 +36,43 @@ static bool push(struct nxl_client *client, uint64_t now)
             failed |= subscriber_push(&n->subscriber, now);
     }
     /* Whether they have to be asked is known now. */
-    struct watch *w = client->watch;
-    if (w && (!watch_rests(w) || now >= watch_rests_until(w, true)))
-        failed |= watch_push(w, client_in_use(client), now);
+    struct sentinel_watch *w = client->sentinel_watch;
+    if (w && (!sentinel_watch_is_idle(w) ||
+                 now >= sentinel_watch_idle_until(w, true)))
+        failed |= sentinel_watch_push(w, client_in_use(client), now);
     return failed;
 }
 
-void turn_push(struct nxl_client *client, uint64_t now)
+void loop_push(struct nxl_client *client, uint64_t now)
 {
     if (client->closed)
         return;
-    /* What has failed makes turn_deadline() 0: the next turn takes it. */
+    /* What has failed makes loop_deadline() 0: the next iteration takes it. */
     (void)push(client, now);
 }
 
-void turn_wait(
-    int set, struct turn_events *events, uint64_t until, uint64_t now)
+void loop_epoll(
+    int set, struct loop_events *events, uint64_t until, uint64_t now)
 {
     events->count = epoll_wait(
-        set, events->list, TURN_EVENTS, deadline_poll_ms(until, now));
+        set, events->list, LOOP_EVENTS, deadline_poll_ms(until, now));
 }
 
-bool turn_sleep(
-    struct nxl_client *client, struct turn_events *events, uint64_t now)
+bool loop_sleep(
+    struct nxl_client *client, struct loop_events *events, uint64_t now)
 {
     int set = client->poller.fd;
-    uint64_t until = turn_deadline(client);
-    client->waiting = true;
-    client->wait_until = until;
+    uint64_t until = loop_deadline(client);
+    client->poller_sleeps = true;
+    client->poller_wakes_at = until;
     pthread_mutex_unlock(&client->mutex);
-    turn_wait(set, events, until, now);
+    loop_epoll(set, events, until, now);
     pthread_mutex_lock(&client->mutex);
     if (client->poller.fd != set) {
         close(set);
         return false;
     }
-    client->waiting = false;
+    client->poller_sleeps = false;
     return true;
 }
 
@@ -94,12 +95,12 @@ static void take_completions(struct node *n, uint64_t now)
 static void take_all(struct nxl_client *client, uint64_t now)
 {
     /* What the Sentinels say comes before the answers that it is about. */
-    if (client->watch && now >= client->watch->due)
-        watch_turn(client->watch, now);
+    if (client->sentinel_watch && now >= client->sentinel_watch->due)
+        sentinel_watch_process(client->sentinel_watch, now);
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next) {
         take_completions(n, now);
         if (subscriber_used(&n->subscriber))
-            subscriber_turn(&n->subscriber, now);
+            subscriber_process(&n->subscriber, now);
     }
 }
 
@@ -123,13 +124,14 @@ static void take_event(
     case SOURCE_SERVER:
         list_entry(source, struct node, connection)->server.ready |= revents;
         break;
-    case SOURCE_MESSAGES:
+    case SOURCE_SUBSCRIPTION:
         subscriber_ready(
-            &list_entry(source, struct node, messages)->subscriber, revents);
+            &list_entry(source, struct node, subscription)->subscriber,
+            revents);
         break;
     case SOURCE_SENTINEL:
-    case SOURCE_FORMER:
-        watch_ready(client->watch, source, revents);
+    case SOURCE_FORMER_PRIMARY:
+        sentinel_watch_ready(client->sentinel_watch, source, revents);
         break;
     case SOURCE_WAKE:
         drain(client->wake_fd);
@@ -166,8 +168,8 @@ static void take_interrupt(struct nxl_client *client, uint64_t now)
         client->interrupt(client, now);
 }
 
-void turn_process(
-    struct nxl_client *client, const struct turn_events *events, uint64_t now)
+void loop_process(
+    struct nxl_client *client, const struct loop_events *events, uint64_t now)
 {
     if (client->closed)
         return; /* do not connect or send from now on */
@@ -178,21 +180,22 @@ void turn_process(
     take_timers(&client->renewals, now);
     take_interrupt(client, now);
     /* A send that failed has completed requests. What these start is sent in
-     * the next turn, when their timers are due. */
+     * the next iteration, when their timers are due. */
     if (push(client, now))
         take_all(client, now);
 }
 
-void turn_wake(struct nxl_client *client)
+void loop_wake(struct nxl_client *client)
 {
     uint64_t one = 1;
     while (write(client->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
         ;
 }
 
-void turn_hurry(struct nxl_client *client)
+void loop_hurry(struct nxl_client *client)
 {
     if (client->timer_fd >= 0 ||
-        (client->waiting && turn_deadline(client) < client->wait_until))
-        turn_wake(client);
+        (client->poller_sleeps &&
+            loop_deadline(client) < client->poller_wakes_at))
+        loop_wake(client);
 }

@@ -11,8 +11,8 @@
  * an EVALSHA that was answered NOSCRIPT, the server counts replicas that have
  * nothing of it.
  */
-#ifndef NXLOCK_NET_REPLICAS_H
-#define NXLOCK_NET_REPLICAS_H
+#ifndef NXLOCK_NET_REPLICA_WAIT_H
+#define NXLOCK_NET_REPLICA_WAIT_H
 
 #include "base/list.h"
 #include "model/verb.h"
@@ -22,13 +22,13 @@
  * only within a second of a sign of life (core/lineage.h). */
 #define GUARDED_WAIT_MS 500
 
-struct replicas {
+struct replica_wait {
     unsigned wanted;  /* replicas that WAIT waits for */
     bool aof;         /* WAITAOF: and for the server's own append-only file */
-    bool asks;        /* one of both is set */
+    bool in_use;      /* WAIT or WAITAOF is sent */
     uint32_t ms;      /* for so long; 0: by the ttls in use */
     uint32_t most_ms; /* by these at most: the answer has to come in time */
-    bool several;     /* it is one of several servers */
+    bool several_servers; /* it is one of several servers */
 
     /* Of the present connection. */
     bool due;             /* a write was formatted that no WAIT is behind yet */
@@ -41,29 +41,30 @@ struct replicas {
     uint64_t shortest_until;
 };
 
-void replicas_init(struct replicas *r);
+void replica_wait_init(struct replica_wait *r);
 
 /* How long WAIT waits at most for locks of that ttl; 0: none is sent. */
-uint32_t replicas_wait_ms(const struct replicas *r, uint32_t ttl_ms);
+uint32_t replica_wait_ms(const struct replica_wait *r, uint32_t ttl_ms);
 
 /* A command of verb has been formatted. */
-void replicas_note(struct replicas *r, const struct verb *verb, uint64_t now);
+void replica_wait_note(
+    struct replica_wait *r, const struct verb *verb, uint64_t now);
 
 /* Appends the WAIT that is due; not inside a transaction. False: no memory. */
-bool replicas_ask(struct replicas *r, struct conn *c, uint64_t now);
+bool replica_wait_ask(struct replica_wait *r, struct conn *c, uint64_t now);
 
 /* Has the outcome of verb to be kept until the WAIT behind it is answered? */
-static inline bool replicas_must_hold(
+static inline bool replica_wait_is_needed(
     const struct verb *verb, const struct outcome *outcome)
 {
     return verb_traits[verb->kind].needs_copies && outcome_wrote(outcome);
 }
 
 /* Takes the answer to a WAIT. False: it is an error, or none of WAIT's. */
-bool replicas_answered(
-    struct replicas *r, const struct reply *reply, struct copies *copies);
+bool replica_wait_answered(
+    struct replica_wait *r, const struct reply *reply, struct copies *copies);
 
 /* The connection has ended. */
-void replicas_cut_off(struct replicas *r);
+void replica_wait_cut_off(struct replica_wait *r);
 
 #endif

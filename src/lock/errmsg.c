@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What errmsg says about an operation that is over. */
-#include "lock/message.h"
+#include "lock/errmsg.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -185,7 +185,7 @@ static void add_mending(struct server_faults *about, struct text *t)
     add_troubles(about, t);
 }
 
-void message_at(
+void errmsg_at(
     const struct operation *operation, unsigned server, struct text *text)
 {
     struct server_faults about = {.operation = operation, .silent = true};
@@ -194,7 +194,7 @@ void message_at(
     text_add(text, words.data);
 }
 
-bool message_minority(
+bool errmsg_minority(
     const struct operation *operation, bool *young, struct text *text)
 {
     struct server_faults about = {
@@ -298,7 +298,7 @@ static void add_failures(const struct report *r, struct text *t)
     add_mending(&about, t);
 }
 
-void message_compose(const struct report *r, struct text *t)
+void errmsg_compose(const struct report *r, struct text *t)
 {
     bool several = r->operation->client->server_count > 1;
     struct server_faults about = {.operation = r->operation};
@@ -314,7 +314,7 @@ void message_compose(const struct report *r, struct text *t)
             add_failures(r, t);
         else
             add_failure(r, t);
-        r->operation->client->message = *t;
+        r->operation->client->errmsg = *t;
     } else {
         text_add(t, other_words(r));
         if (!several || r->kind != NXL_OP_EXTEND)
@@ -328,7 +328,7 @@ void message_compose(const struct report *r, struct text *t)
     }
 }
 
-int message_invalid(struct text *message, const char *format, ...)
+int errmsg_invalid(struct text *message, const char *format, ...)
 {
     char words[TEXT_MAX];
     va_list args;

@@ -24,7 +24,7 @@ local token, lease = ARGV[1], ARGV[2]
 local s, left, wrong = look(key)
 if wrong then
     return wrong
-elseif held(s, key, token, lease, left) then
+elseif extend_if_held(s, key, token, lease, left) then
     return {1}
 end
 local now = tick_of(redis.call('TIME'))

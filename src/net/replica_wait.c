@@ -5,7 +5,7 @@
  * Invariant: behind each command that needs_copies there is a WAIT on the same
  * connection before anything else is formatted but the next step of a request.
  */
-#include "net/replicas.h"
+#include "net/replica_wait.h"
 
 #include <stdio.h>
 
@@ -23,14 +23,15 @@
  * theirs: with less, nothing would ever count. */
 #define WAITAOF_MS 1500
 
-void replicas_init(struct replicas *r)
+void replica_wait_init(struct replica_wait *r)
 {
-    *r = (struct replicas){.due = false};
+    *r = (struct replica_wait){.due = false};
     list_init(&r->awaiting);
     list_init(&r->ready);
 }
 
-void replicas_note(struct replicas *r, const struct verb *verb, uint64_t now)
+void replica_wait_note(
+    struct replica_wait *r, const struct verb *verb, uint64_t now)
 {
     r->due = r->due || verb_traits[verb->kind].needs_copies;
     if (verb->ttl_ms == 0 ||
@@ -40,25 +41,25 @@ void replicas_note(struct replicas *r, const struct verb *verb, uint64_t now)
     r->shortest_until = deadline_after_ms(now, verb->ttl_ms);
 }
 
-uint32_t replicas_wait_ms(const struct replicas *r, uint32_t ttl_ms)
+uint32_t replica_wait_ms(const struct replica_wait *r, uint32_t ttl_ms)
 {
     uint64_t share = ttl_ms / WAITS_PER_TTL;
-    if (!r->asks)
+    if (!r->in_use)
         return 0;
     if (r->ms)
         return r->ms;
     share = earlier(later(share, WAIT_MIN_MS), WAIT_MAX_MS);
     if (r->aof)
         share = WAITAOF_MS;
-    else if (r->several)
+    else if (r->several_servers)
         share /= 2;
     return (uint32_t)later(earlier(share, r->most_ms), 1);
 }
 
-bool replicas_ask(struct replicas *r, struct conn *c, uint64_t now)
+bool replica_wait_ask(struct replica_wait *r, struct conn *c, uint64_t now)
 {
     char count[12], ms[12];
-    r->asked_ms = replicas_wait_ms(r, r->shortest_ms);
+    r->asked_ms = replica_wait_ms(r, r->shortest_ms);
     snprintf(count, sizeof(count), "%u", r->wanted);
     snprintf(ms, sizeof(ms), "%u", (unsigned)r->asked_ms);
     const struct slice wait[] = {
@@ -70,14 +71,14 @@ bool replicas_ask(struct replicas *r, struct conn *c, uint64_t now)
         !command_append(&c->out, r->aof ? 4 : 3, r->aof ? waitaof : wait))
         return false;
     slots_push(&c->slots,
-        (struct slot){SLOT_WAIT, NULL, now, buf_len(&c->out) - before});
+        (struct slot){SLOT_REPLICA_WAIT, NULL, now, buf_len(&c->out) - before});
     r->due = false;
     r->under_way++;
     return true;
 }
 
-bool replicas_answered(
-    struct replicas *r, const struct reply *reply, struct copies *copies)
+bool replica_wait_answered(
+    struct replica_wait *r, const struct reply *reply, struct copies *copies)
 {
     const struct reply *replicas = reply;
     bool synced = false;
@@ -98,7 +99,7 @@ bool replicas_answered(
     return true;
 }
 
-void replicas_cut_off(struct replicas *r)
+void replica_wait_cut_off(struct replica_wait *r)
 {
     r->due = false;
     r->under_way = 0;

@@ -2,11 +2,11 @@
 /*
  * Asks the Sentinels, and moves the connection to the primary that they name.
  *
- * Invariant: each look asks every Sentinel that is not still to answer an
+ * Invariant: each poll asks every Sentinel that is not still to answer an
  * earlier one; its result is taken when a majority agrees, or when nobody who
  * was asked is left.
  */
-#include "client/watch.h"
+#include "client/sentinel_watch.h"
 
 #include <stdlib.h>
 #include <strings.h>
@@ -15,7 +15,7 @@
 #include "client/sentinel.h"
 
 /* How often they are asked while the primary is not up. */
-#define LOOK_SOON (100 * NS_PER_MS)
+#define POLL_SOON (100 * NS_PER_MS)
 /* How long one that does not answer is waited for, at most; half a timeout if
  * that is shorter. */
 #define PATIENCE_MS 500
@@ -24,7 +24,7 @@
  */
 
 /* False: no memory. */
-static bool add(struct watch *w, unsigned listed, unsigned nth)
+static bool add(struct sentinel_watch *w, unsigned listed, unsigned nth)
 {
     struct sentinel *st = sentinel_new(w->nodes, w->endpoint, listed, nth);
     if (!st)
@@ -41,57 +41,58 @@ static unsigned first_nth(const struct server_address *at)
     return strcasecmp(at->host, "localhost") == 0 ? 0 : 1;
 }
 
-struct watch *watch_new(struct nodes *nodes, struct endpoint *endpoint,
+struct sentinel_watch *sentinel_watch_new(struct nodes *nodes,
+    struct endpoint *endpoint,
     void (*on_move)(struct nxl_client *client, uint64_t now))
 {
     const struct sentinels *sentinels = endpoint->sentinels;
-    struct watch *w = calloc(1, sizeof(*w));
+    struct sentinel_watch *w = calloc(1, sizeof(*w));
     if (!w)
         return NULL;
     w->nodes = nodes;
     w->node = nodes_first(nodes);
     w->on_move = on_move;
     w->endpoint = endpoint;
-    former_init(&w->former, nodes, endpoint);
+    former_primary_init(&w->former_primary, nodes, endpoint);
     w->confirm.listed = sentinels->count;
     for (unsigned i = 0; i < sentinels->count; i++) {
         if (!add(w, i, first_nth(&sentinels->at[i]))) {
-            watch_free(w);
+            sentinel_watch_free(w);
             return NULL;
         }
     }
     return w;
 }
 
-unsigned watch_stop(struct watch *w, struct job **callbacks)
+unsigned sentinel_watch_stop(struct sentinel_watch *w, struct job **callbacks)
 {
     for (unsigned i = 0; i < w->count; i++)
         callbacks[i] = server_stop(&w->list[i]->server);
-    callbacks[w->count] = former_stop(&w->former);
+    callbacks[w->count] = former_primary_stop(&w->former_primary);
     return w->count + 1;
 }
 
-void watch_free(struct watch *w)
+void sentinel_watch_free(struct sentinel_watch *w)
 {
     for (unsigned i = 0; w && i < w->count; i++)
         sentinel_free(w->list[i]);
     if (w)
-        former_free(&w->former);
+        former_primary_free(&w->former_primary);
     free(w);
 }
 
-void watch_close_in_child(struct watch *w)
+void sentinel_watch_close_in_child(struct sentinel_watch *w)
 {
     for (unsigned i = 0; i < w->count; i++)
         server_close_in_child(&w->list[i]->server);
-    server_close_in_child(&w->former.server);
+    server_close_in_child(&w->former_primary.server);
 }
 
 /* -------------------------------------------------------------- when it asks
  */
 
 /* Until when to wait for answers; 0: all have come. */
-static uint64_t patience(const struct watch *w)
+static uint64_t patience(const struct sentinel_watch *w)
 {
     uint64_t half = w->endpoint->settings.timeout_ms / 2, until = 0;
     for (unsigned i = 0; i < w->count; i++)
@@ -101,13 +102,13 @@ static uint64_t patience(const struct watch *w)
     return until;
 }
 
-static uint64_t every(const struct watch *w)
+static uint64_t every(const struct sentinel_watch *w)
 {
-    return watch_is_settled(w) ? WATCH_EVERY : LOOK_SOON;
+    return sentinel_watch_is_settled(w) ? SENTINEL_WATCH_EVERY : POLL_SOON;
 }
 
 /* Are all still to answer an earlier question? */
-static bool all_pending(const struct watch *w)
+static bool all_pending(const struct sentinel_watch *w)
 {
     unsigned i = 0;
     while (i < w->count && sentinel_is_pending(w->list[i]))
@@ -115,57 +116,60 @@ static bool all_pending(const struct watch *w)
     return i == w->count;
 }
 
-uint64_t watch_asks_at(const struct watch *w, bool in_use)
+uint64_t sentinel_watch_asks_at(const struct sentinel_watch *w, bool in_use)
 {
     struct server *s = &w->node->server;
     if (all_pending(w))
         return NEVER;
-    uint64_t at = former_is_asked(&w->former) ? NEVER : server_locate_by(s);
-    if (s->held_back)
-        at = w->looked_at && !w->undecided
-                 ? deadline_after(w->looked_at, LOOK_SOON / 10)
+    uint64_t at = former_primary_is_asked(&w->former_primary)
+                      ? NEVER
+                      : server_locate_by(s);
+    if (s->awaits_sentinels)
+        at = w->polled_at && !w->undecided
+                 ? deadline_after(w->polled_at, POLL_SOON / 10)
                  : 0;
     if (in_use)
-        at = earlier(at, deadline_after(w->looked_at, every(w)));
-    return w->undecided ? later(at, deadline_after(w->looked_at, LOOK_SOON))
+        at = earlier(at, deadline_after(w->polled_at, every(w)));
+    return w->undecided ? later(at, deadline_after(w->polled_at, POLL_SOON))
                         : at;
 }
 
-bool watch_is_asking(const struct watch *w, uint64_t now)
+bool sentinel_watch_is_asking(const struct sentinel_watch *w, uint64_t now)
 {
-    return w->undecided && now < deadline_after(w->looked_at, WATCH_EVERY);
+    return w->undecided &&
+           now < deadline_after(w->polled_at, SENTINEL_WATCH_EVERY);
 }
 
-uint64_t watch_deadline(struct watch *w, bool in_use)
+uint64_t sentinel_watch_deadline(struct sentinel_watch *w, bool in_use)
 {
-    uint64_t at = watch_asks_at(w, in_use);
+    uint64_t at = sentinel_watch_asks_at(w, in_use);
     if (w->undecided)
         at = earlier(at, patience(w));
-    at = earlier(at, former_deadline(&w->former));
+    at = earlier(at, former_primary_deadline(&w->former_primary));
     for (unsigned i = 0; i < w->count; i++)
         at = earlier(at, server_deadline(&w->list[i]->server));
     return at;
 }
 
 /* Another address of its host may lead to a Sentinel that is not asked yet. */
-static void try_another(struct watch *w, unsigned i, uint64_t now)
+static void try_another(struct sentinel_watch *w, unsigned i, uint64_t now)
 {
     struct sentinel *st = w->list[i];
     size_t count = st->server.dial.found.count;
     if (!confirm_is_repeated(&w->confirm, i) || sentinel_is_pending(st) ||
-        st->server.to.nth == 0 || st->tried >= count)
+        st->server.to.nth == 0 || st->tried_addresses >= count)
         return;
-    st->tried++;
+    st->tried_addresses++;
     server_leave(&st->server, "another address leads to the same one", now);
     st->server.to.nth = st->server.to.nth % (unsigned)count + 1;
     w->confirm.views[i] = (struct sentinel_view){.id = ""};
 }
 
-static void look(struct watch *w, uint64_t now)
+static void poll_all(struct sentinel_watch *w, uint64_t now)
 {
     for (unsigned i = 0; i < w->count; i++)
         try_another(w, i, now);
-    w->looked_at = now;
+    w->polled_at = now;
     w->undecided = true;
     w->due = 0;
     for (unsigned i = 0; i < w->count; i++)
@@ -173,44 +177,47 @@ static void look(struct watch *w, uint64_t now)
             sentinel_ask(w->list[i], now);
 }
 
-bool watch_push(struct watch *w, bool in_use, uint64_t now)
+bool sentinel_watch_push(struct sentinel_watch *w, bool in_use, uint64_t now)
 {
     bool failed = false;
-    if (watch_asks_at(w, in_use) <= now)
-        look(w, now);
+    if (sentinel_watch_asks_at(w, in_use) <= now)
+        poll_all(w, now);
     for (unsigned i = 0; w->due <= now && i < w->count; i++)
         failed |= server_push(&w->list[i]->server, now);
-    if (former_is_asked(&w->former))
-        failed |= server_push(&w->former.server, now);
+    if (former_primary_is_asked(&w->former_primary))
+        failed |= server_push(&w->former_primary.server, now);
     return failed;
 }
 
-void watch_ready(struct watch *w, struct source *source, short revents)
+void sentinel_watch_ready(
+    struct sentinel_watch *w, struct source *source, short revents)
 {
-    if (source->kind == SOURCE_FORMER)
-        w->former.server.ready |= revents;
+    if (source->kind == SOURCE_FORMER_PRIMARY)
+        w->former_primary.server.ready |= revents;
     else
         list_entry(source, struct sentinel, source)->server.ready |= revents;
     w->due = 0;
 }
 
-static bool is_asked(const struct watch *w, unsigned listed, unsigned nth)
+static bool is_asked(
+    const struct sentinel_watch *w, unsigned listed, unsigned nth)
 {
     for (unsigned i = 0; i < w->count; i++)
-        if (w->list[i]->listed == listed && w->list[i]->place == nth)
+        if (w->list[i]->host_index == listed &&
+            w->list[i]->address_index == nth)
             return true;
     return false;
 }
 
 /* The host may have more addresses than are asked. */
 static void add_addresses(
-    struct watch *w, const struct sentinel *first, uint64_t now)
+    struct sentinel_watch *w, const struct sentinel *first, uint64_t now)
 {
     size_t count = first->server.dial.found.count;
     for (unsigned nth = 2; nth <= count; nth++) {
-        if (is_asked(w, first->listed, nth))
+        if (is_asked(w, first->host_index, nth))
             continue;
-        if (w->count == CONFIRM_SENTINELS || !add(w, first->listed, nth))
+        if (w->count == CONFIRM_SENTINELS || !add(w, first->host_index, nth))
             return;
         if (w->undecided)
             sentinel_ask(w->list[w->count - 1], now);
@@ -220,15 +227,16 @@ static void add_addresses(
 /* -------------------------------------------------------- what follows of it
  */
 
-static bool is_present(const struct watch *w, const struct sentinel_view *named)
+static bool is_present(
+    const struct sentinel_watch *w, const struct sentinel_view *named)
 {
     const struct server_address *at = &w->endpoint->address;
     return at->host && at->port == named->port &&
            strcmp(at->host, named->host) == 0;
 }
 
-static void add_address(
-    const struct watch *w, const struct sentinel_view *named, struct text *text)
+static void add_address(const struct sentinel_watch *w,
+    const struct sentinel_view *named, struct text *text)
 {
     const struct secrets *secrets = &w->nodes->secrets;
     bool v6 = strchr(named->host, ':');
@@ -239,20 +247,20 @@ static void add_address(
 
 /* Can the former primary say that it has handed over? Only if it has been named
  * until now does that say anything about what others were granted. */
-static bool former_may_tell(
-    const struct watch *w, const struct sentinel_view *named)
+static bool former_can_report(
+    const struct sentinel_watch *w, const struct sentinel_view *named)
 {
     const struct eligibility *e = &w->node->voter.eligibility;
     return e->failover && w->endpoint->address.host &&
-           eligibility_follows(e, named);
+           eligibility_gives_way_to(e, named);
 }
 
 /* The primary is where they say. False: no memory. */
 static bool move(
-    struct watch *w, const struct sentinel_view *named, uint64_t now)
+    struct sentinel_watch *w, const struct sentinel_view *named, uint64_t now)
 {
     struct server_address *at = &w->endpoint->address;
-    bool ask = former_may_tell(w, named);
+    bool ask = former_can_report(w, named);
     char *host = strdup(named->host);
     struct text why;
     if (!host)
@@ -264,7 +272,8 @@ static bool move(
     if (at->host && w->on_move)
         w->on_move(w->nodes->client, now);
     if (ask)
-        former_ask(&w->former, at->host, at->port, &at->name, now);
+        former_primary_ask(
+            &w->former_primary, at->host, at->port, &at->name, now);
     else
         free(at->host);
     at->host = host;
@@ -279,7 +288,7 @@ static bool move(
 /* A majority names a primary. False: that was asked too early, the former one
  * is still to answer, or there is no memory. */
 static bool take_primary(
-    struct watch *w, const struct sentinel_view *named, uint64_t now)
+    struct sentinel_watch *w, const struct sentinel_view *named, uint64_t now)
 {
     struct server *s = &w->node->server;
     struct eligibility *e = &w->node->voter.eligibility;
@@ -290,7 +299,7 @@ static bool take_primary(
     if (!present && !move(w, named, now))
         return false;
     eligibility_named(e, named, known && !present);
-    if (s->unlocated && former_is_asked(&w->former))
+    if (s->unlocated && former_primary_is_asked(&w->former_primary))
         return false;
     if (s->unlocated)
         server_located(s);
@@ -298,7 +307,7 @@ static bool take_primary(
 }
 
 /* "; h1:26379, h2:26379: connection refused; h3:26379: no answer" */
-static void add_failures(const struct watch *w, struct text *why)
+static void add_failures(const struct sentinel_watch *w, struct text *why)
 {
     unsigned said = 0; /* by bits */
     for (unsigned i = 0; i < w->count; i++) {
@@ -327,7 +336,7 @@ static enum fault of_sentinels(enum fault fault)
 }
 
 /* The gravest of what keeps them from naming one. */
-static enum fault worst(const struct watch *w)
+static enum fault worst(const struct sentinel_watch *w)
 {
     enum fault fault = FAULT_UNCONFIRMED;
     bool all_unreachable = true;
@@ -340,15 +349,15 @@ static enum fault worst(const struct watch *w)
     return all_unreachable ? FAULT_UNREACHABLE : fault;
 }
 
-static unsigned most_named(const struct watch *w)
+static unsigned most_named(const struct sentinel_watch *w)
 {
-    const struct confirm *c = &w->confirm;
+    const struct sentinel_views *c = &w->confirm;
     unsigned most = 0;
     for (unsigned i = 0; i < c->count; i++) {
         const struct sentinel_view *v = &c->views[i];
         bool current = !w->list[i]->failed && !sentinel_is_pending(w->list[i]);
         unsigned count = current && v->asked_at
-                             ? confirm_count(c, v->host, v->port, w->looked_at)
+                             ? confirm_count(c, v->host, v->port, w->polled_at)
                              : 0;
         most = count > most ? count : most;
     }
@@ -356,7 +365,7 @@ static unsigned most_named(const struct watch *w)
 }
 
 /* Asks the one that knows the most for the addresses of the others, once. */
-static bool ask_others(struct watch *w, uint64_t now)
+static bool ask_others(struct sentinel_watch *w, uint64_t now)
 {
     unsigned most = 0;
     for (unsigned i = 1; i < w->count; i++)
@@ -371,7 +380,7 @@ static bool ask_others(struct watch *w, uint64_t now)
 }
 
 /* How many can name a primary, if all of them answer. */
-static unsigned most_that_can(const struct watch *w)
+static unsigned most_that_can(const struct sentinel_watch *w)
 {
     unsigned answered = confirm_answered(&w->confirm);
     unsigned listed = w->endpoint->sentinels->count;
@@ -379,7 +388,7 @@ static unsigned most_that_can(const struct watch *w)
 }
 
 /* No majority names one. */
-static void take_nobody(struct watch *w, uint64_t now)
+static void take_nobody(struct sentinel_watch *w, uint64_t now)
 {
     struct text why;
     unsigned needed = confirm_needed(&w->confirm);
@@ -406,11 +415,11 @@ static void take_nobody(struct watch *w, uint64_t now)
     server_not_found(&w->node->server, fault, &why, now);
 }
 
-static void decide(struct watch *w, uint64_t now)
+static void decide(struct sentinel_watch *w, uint64_t now)
 {
     struct sentinel_view named;
     bool agreed = confirm_primary(&w->confirm, &named);
-    bool current = agreed && named.asked_at >= w->looked_at;
+    bool current = agreed && named.asked_at >= w->polled_at;
     if (agreed && take_primary(w, &named, now) && current)
         w->undecided = false;
     if (!w->undecided || now < patience(w))
@@ -420,37 +429,38 @@ static void decide(struct watch *w, uint64_t now)
         take_nobody(w, now);
 }
 
-static void take_former(struct watch *w, uint64_t now)
+static void take_former(struct sentinel_watch *w, uint64_t now)
 {
     bool answered;
-    if (!former_turn(&w->former, &answered, now))
+    if (!former_primary_process(&w->former_primary, &answered, now))
         return;
     if (answered) {
-        const struct server_info info = server_info_of(&w->former.server);
+        const struct server_info info =
+            server_info_of(&w->former_primary.server);
         eligibility_hear_former(&w->node->voter.eligibility, &info);
     }
     w->heard = true;
 }
 
-/* When there is something to do for any of them, besides the next look. */
-static uint64_t next_due(const struct watch *w)
+/* When there is something to do for any of them, besides the next poll. */
+static uint64_t next_due(const struct sentinel_watch *w)
 {
     uint64_t at = NEVER;
-    if (w->undecided || former_is_asked(&w->former))
+    if (w->undecided || former_primary_is_asked(&w->former_primary))
         return 0;
     for (unsigned i = 0; i < w->count; i++)
         at = earlier(at, server_deadline(&w->list[i]->server));
     return at;
 }
 
-void watch_turn(struct watch *w, uint64_t now)
+void sentinel_watch_process(struct sentinel_watch *w, uint64_t now)
 {
     for (unsigned i = 0; i < w->count; i++) {
         struct sentinel *st = w->list[i];
         struct completion c;
         while (server_next(&st->server, &c, now)) {
             sentinel_take(st, c.request, &c.outcome, &w->confirm.views[i], now);
-            if (st->place == 1)
+            if (st->address_index == 1)
                 add_addresses(w, st, now);
             w->heard = true;
         }
@@ -466,7 +476,8 @@ void watch_turn(struct watch *w, uint64_t now)
  * others
  */
 
-void watch_count(const struct watch *w, unsigned *naming, unsigned *listed)
+void sentinel_watch_count(
+    const struct sentinel_watch *w, unsigned *naming, unsigned *listed)
 {
     const struct server_address *at = &w->endpoint->address;
     *listed = most_that_can(w);

@@ -5,7 +5,7 @@
  * Invariant: a message repeats a URL without a scheme only if it can be nothing
  * but an address. A word that could be a password is never shown.
  */
-#include "config/scheme.h"
+#include "config/url_scheme.h"
 
 #include <ctype.h>
 #include <strings.h>
@@ -64,21 +64,23 @@ static bool scheme_is(struct slice scheme, const char *name)
 
 static const struct {
     const char *name;
-    enum scheme scheme;
-} schemes[] = {{"redis", SCHEME_TCP}, {"valkey", SCHEME_TCP},
-    {"rediss", SCHEME_TLS}, {"valkeys", SCHEME_TLS}, {"unix", SCHEME_UNIX},
-    {"redis+sentinel", SCHEME_SENTINEL}, {"valkey+sentinel", SCHEME_SENTINEL},
-    {"rediss+sentinel", SCHEME_SENTINEL_TLS},
-    {"valkeys+sentinel", SCHEME_SENTINEL_TLS}};
+    enum url_scheme scheme;
+} schemes[] = {{"redis", URL_SCHEME_TCP}, {"valkey", URL_SCHEME_TCP},
+    {"rediss", URL_SCHEME_TLS}, {"valkeys", URL_SCHEME_TLS},
+    {"unix", URL_SCHEME_UNIX}, {"redis+sentinel", URL_SCHEME_SENTINEL},
+    {"valkey+sentinel", URL_SCHEME_SENTINEL},
+    {"rediss+sentinel", URL_SCHEME_SENTINEL_TLS},
+    {"valkeys+sentinel", URL_SCHEME_SENTINEL_TLS}};
 
-enum scheme scheme_read(const char *url, size_t *len, struct text *error)
+enum url_scheme url_scheme_read(
+    const char *url, size_t *len, struct text *error)
 {
     struct slice scheme = {url, strspn(url, letters)};
 
     *len = scheme.len + 3;
     if (scheme.len == 0 || strncmp(url + scheme.len, "://", 3) != 0) {
         suggest(url, error);
-        return SCHEME_UNKNOWN;
+        return URL_SCHEME_UNKNOWN;
     }
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
         if (scheme_is(scheme, schemes[i].name))
@@ -101,5 +103,5 @@ enum scheme scheme_read(const char *url, size_t *len, struct text *error)
     else
         text_add(
             error, " is unknown; write redis://, rediss:// (TLS) or unix://");
-    return SCHEME_UNKNOWN;
+    return URL_SCHEME_UNKNOWN;
 }

@@ -6,15 +6,15 @@
  * Invariant: a message never holds a password, a token or an unprintable byte
  * of a server, and composing one cannot fail.
  */
-#ifndef NXLOCK_LOCK_MESSAGE_H
-#define NXLOCK_LOCK_MESSAGE_H
+#ifndef NXLOCK_LOCK_ERRMSG_H
+#define NXLOCK_LOCK_ERRMSG_H
 
 #include <nxlock.h>
 
 #include "client/operation.h"
 #include "lock/held_here.h"
 
-#define MESSAGE_FORKED                                                         \
+#define ERRMSG_FORKED                                                          \
     "this handle was created before fork(); create a new one in the child"
 
 enum nxl_result result_of_fault(enum fault fault);
@@ -35,20 +35,20 @@ struct report {
 
 /* Composes the message of a report; empty if there is nothing to say. A
  * failure's message becomes the client's as well. */
-void message_compose(const struct report *report, struct text *text);
+void errmsg_compose(const struct report *report, struct text *text);
 
 /* Adds how the last operation failed at one server, or nothing. */
-void message_at(
+void errmsg_at(
     const struct operation *operation, unsigned server, struct text *text);
 
 /* After a grant: adds which servers need repair or time, and why. *young: all
  * of them only need time. False: there are none. */
-bool message_minority(
+bool errmsg_minority(
     const struct operation *operation, bool *young, struct text *text);
 
 /* The message of a call that was refused, without a full stop. Returns
  * NXL_E_INVALID. */
-int message_invalid(struct text *message, const char *format, ...)
+int errmsg_invalid(struct text *message, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif
