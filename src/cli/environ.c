@@ -125,7 +125,7 @@ static bool set_key(
 #define NUMBERED_NAME "NXLOCK_NAME_"
 #define NUMBERED_KEY "NXLOCK_KEY_"
 #define NUMBERED_FENCE "NXLOCK_FENCE_"
-#define NUMBERED_ROOM 32
+#define NUMBERED_ROOM (sizeof(NUMBERED_FENCE) + 20) /* of a size_t */
 
 static const char *numbered(char *out, const char *prefix, size_t number)
 {

@@ -26,16 +26,23 @@ static void trace_event(struct nxl_lock *lock, int kind, int operation,
     client->tracer(client->tracer_arg, &trace);
 }
 
-void trace_attempt(struct nxl_lock *lock, uint64_t now)
+/* With how the one before it failed. Not inlined, so that an attempt that is
+ * not traced needs no room for the text. */
+static __attribute__((noinline)) void trace_new_attempt(
+    struct nxl_lock *lock, uint64_t now)
 {
     struct text why;
     text_clear(&why);
-    lock->client->stats.attempts++;
-    if (!lock->client->tracer)
-        return;
     for (unsigned i = 0; i < lock->client->server_count && !why.len; i++)
         errmsg_at(&lock->operation, i, &why);
     trace_event(lock, NXL_TRACE_ATTEMPT, 0, NXL_OK, why.data, now);
+}
+
+void trace_attempt(struct nxl_lock *lock, uint64_t now)
+{
+    lock->client->stats.attempts++;
+    if (lock->client->tracer)
+        trace_new_attempt(lock, now);
 }
 
 /* A call that ends without an answer may have changed the caller's lock; one
