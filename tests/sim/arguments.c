@@ -305,9 +305,9 @@ static const struct option {
         "permits: locks that several hold (with more servers: shared\n"
         "and exclusive ones); readers: many share a lock, and one or\n"
         "two that want it alone wait without a line;\n"
-        "permits-failover, permits-replicas, permits-sentinels: locks\n"
-        "that several hold, where replicas take over; several: handles\n"
-        "of several names",
+        "permits-failover, permits-replicas, permits-sentinels:\n"
+        "locks that several hold, where replicas take over; several:\n"
+        "handles of several names",
         "once, crowd, failover, replicas, sentinels, permits, readers,\n"
         "several, permits-failover, permits-replicas, permits-sentinels",
         take_work, NO_LIST, false},
