@@ -65,8 +65,8 @@ class Run:
     def output(self, *arguments):
         return subprocess.run(
             [str(a) for a in (self.worker, *arguments)], check=True, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL).stdout.splitlines()
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE).stdout.splitlines()
 
     def told(self):
         """How many verdicts were accepted so far."""
@@ -75,8 +75,8 @@ class Run:
 
     def records(self, server):
         """{key: (state, flags of the board)}, of the keys that were begun."""
-        lines = self.output(f"unix://{server.socket}", self.board, self.ledger,
-                            "look", once.TTL_MS, 1, 0)
+        lines = self.output(f"unix://{server.socket}?timeout_ms=20000",
+                            self.board, self.ledger, "look", once.TTL_MS, 1, 0)
         words = [line.split() for line in lines if line.startswith("key ")]
         return {int(w[1]): (w[2], int(w[7])) for w in words}
 
