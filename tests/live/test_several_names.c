@@ -143,8 +143,8 @@ static void acquire_beside_one(const struct row *row)
                 nxl_client_holds(client, sorted[i], strlen(sorted[i])), 0);
         assert_result(nxl_lock_release(busy), NXL_OK, busy);
     }
-    live_assert_result(waiter_join(&waiter), expected, nxl_lock_errmsg(lock),
-        "row", row->busy);
+    int rc = waiter_join(&waiter);
+    live_assert_result(rc, expected, nxl_lock_errmsg(lock), "row", row->busy);
     assert_int_equal(nxl_lock_held(lock), expected == NXL_OK);
     if (expected == NXL_OK) {
         assert_all_have_the_token(lock, row->kind);
@@ -315,8 +315,8 @@ static void given_up(void **state)
             assert_int_equal(nxl_lock_interrupt(lock), NXL_OK);
         else if (way == INTERRUPT_CLIENT)
             nxl_client_interrupt(client);
-        live_assert_result(waiter_join(&waiter),
-            way == WAIT_IS_OVER ? NXL_BUSY : NXL_CANCELLED,
+        int rc = waiter_join(&waiter);
+        live_assert_result(rc, way == WAIT_IS_OVER ? NXL_BUSY : NXL_CANCELLED,
             nxl_lock_errmsg(lock), "way", (int)way);
         assert_true(nxl_lock_errmsg(lock)[0] != '\0');
         await(held_keys() == 1);

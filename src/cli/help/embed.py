@@ -19,13 +19,13 @@ entries = []
 for path in map(pathlib.Path, sys.argv[4:]):
     text = path.read_text("ascii").replace("/usr/local/bin/nxlock", command)
     text = text.replace("/etc/nxlock.conf", config)
-    lines = text.splitlines()
     name = OTHERS.get(path.stem, f"CMD_{path.stem.upper()}")
-    entries.append(f"[{name}] =")
-    for line in lines:
-        quoted = line.replace("\\", "\\\\").replace('"', '\\"')
-        entries.append(f'    "{quoted}\\n"')
-    entries.append(",")
+    # Not as a string: C promises no more than 4095 bytes for those.
+    entries.append(f"[{name}] = (const char[]){{")
+    for line in text.splitlines():
+        codes = ", ".join(str(byte) for byte in (line + "\n").encode())
+        entries.append(f"    {codes},")
+    entries.append("    0},")
 pathlib.Path(output).write_text(
     '#include "cli/help.h"\n'
     f'const char system_config[] = "{config}";\n'
