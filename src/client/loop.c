@@ -37,8 +37,7 @@ static bool push(struct nxl_client *client, uint64_t now)
     }
     /* Whether they have to be asked is known now. */
     struct sentinel_watch *w = client->sentinel_watch;
-    if (w && (!sentinel_watch_is_idle(w) ||
-                 now >= sentinel_watch_idle_until(w, true)))
+    if (w && !sentinel_watch_is_idle(w, now))
         failed |= sentinel_watch_push(w, client_in_use(client), now);
     return failed;
 }

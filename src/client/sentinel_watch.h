@@ -53,21 +53,15 @@ static inline bool sentinel_watch_is_settled(const struct sentinel_watch *w)
            w->node->voter.eligibility.reason != REASON_REPLICA;
 }
 
-/* Is there nothing to be done before the next poll? So it is in most
- * iterations, which need not call anything else then. */
-static inline bool sentinel_watch_is_idle(const struct sentinel_watch *w)
+/* Is there nothing to be sent now, even if a call is under way? So it is in
+ * most iterations, which need not call anything else then. */
+static inline bool sentinel_watch_is_idle(
+    const struct sentinel_watch *w, uint64_t now)
 {
     return w->due && sentinel_watch_is_settled(w) &&
-           !w->node->server.awaits_sentinels;
-}
-
-/* Until when, then. in_use: a call is under way, or a lock is renewed. */
-static inline uint64_t sentinel_watch_idle_until(
-    const struct sentinel_watch *w, bool in_use)
-{
-    return in_use ? earlier(w->due,
-                        deadline_after(w->polled_at, SENTINEL_WATCH_EVERY))
-                  : w->due;
+           !w->node->server.awaits_sentinels &&
+           now < earlier(w->due,
+                     deadline_after(w->polled_at, SENTINEL_WATCH_EVERY));
 }
 
 /* Watches the service of endpoint, whose address it replaces, for the only
