@@ -928,8 +928,9 @@ void nxl_lock_free(nxl_lock *lock);
  * not answered: the holder may have released it since. NXL_LOST: granted, but
  * the lease expired before this call could return; not held. NXL_CANCELLED: not
  * held. NXL_E_UNREACHABLE, _DENIED, _REFUSED, _NOT_REDIS, _UNSUPPORTED: not
- * held, and the server applied nothing. NXL_E_INVALID: already held, or an
- * operation is in progress. */
+ * held, and the server applied nothing (options.shared with fence: if only the
+ * number was refused, the grant is taken back, as by nxl_lock_free()).
+ * NXL_E_INVALID: already held, or an operation is in progress. */
 int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
 
 /* Extends the lease of a held lock to at least ttl_ms from now; 0 means the
@@ -1123,7 +1124,9 @@ bool nxl_holder_is(const nxl_holder *holder, const char *token);
  * timeout_ms at most; sends one script (GETRANGE, PTTL, EXISTS). NXL_OK:
  * *holder is filled in. NXL_FREE: the lock is free. NXL_E_INVALID: holder->size
  * is too small; nothing was sent. NXL_E_WRONG_TYPE: the key holds something
- * that is no lock. Other errors as nxl_lock_acquire(). Over several servers,
+ * that is no lock. NXL_E_DENIED also if the key is no string, and a script that
+ * would say what it is is denied. Other errors as nxl_lock_acquire(). Over
+ * several servers,
  * NXL_FREE needs a majority; NXL_OK needs one holder, and so many servers that
  * say "held" or do not answer that no majority can say "free".
  * nxl_lock_holder_at() shows each server. */

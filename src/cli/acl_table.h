@@ -17,8 +17,7 @@ EFFECT(NO_RUN, "run --every exits with 77 and starts nothing") \
 EFFECT(NO_RELEASE, "release fails: NXL_E_DENIED; the lock ends by its TTL") \
 EFFECT(NO_EXTEND, "extend fails: NXL_E_DENIED; the old deadline remains") \
 EFFECT(NO_INSPECT, "inspect and adopt fail: NXL_E_DENIED") \
-EFFECT(NO_HOLDERS, "inspect fails as for a key that is no lock: " \
-    "NXL_E_WRONG_TYPE") \
+EFFECT(NO_HOLDERS, "inspect fails: NXL_E_DENIED") \
 EFFECT(NO_ADOPT, "adopt fails: NXL_E_DENIED") \
 EFFECT(NO_REMOVE, "the removal fails: NXL_E_DENIED; the lock stays") \
 EFFECT(NO_BEGIN, "nxl_once_begin() fails: NXL_E_DENIED; nothing is begun") \

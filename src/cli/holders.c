@@ -119,25 +119,40 @@ int holders_read(
     return rc;
 }
 
-/* Is the key, which is no string, a sorted set whose last member is that of a
- * lock that several may hold? A user who may not run the scripts, or a command
- * of theirs, learns from the library only that it is no string. */
+/* The result of asking for the last member of the key's sorted set, and what it
+ * begins with. */
+static int ask_last_member(nxl_client *client, const char *key, bool *is_head)
+{
+    const char *words[] = {"ZRANGE", key, "-1", "-1"};
+    struct answer *last = NULL;
+    int rc = client_ask(client, 0, 4, words, NULL, &last);
+    const char *head = answer_item(last, 0, NULL);
+
+    *is_head = head && strncmp(head, "nxl=", 4) == 0;
+    answer_free(last);
+    return rc;
+}
+
+/* Is the key no string, but maybe a sorted set whose last member is that of a
+ * lock that several may hold? The library only says what is denied. */
 static bool is_hidden(struct session *session)
 {
     nxl_client *client = session_asker(session);
-    struct answer *last = NULL;
+    struct answer *start = NULL;
+    bool is_string = true, is_head = false, denied = false;
     char *key = NULL;
 
     if (!client || asprintf(&key, "%s%s", nxl_client_prefix(client),
                        session->args->name) < 0)
         return false;
-    const char *words[] = {"ZRANGE", key, "-1", "-1"};
-    int rc = client_ask(client, 0, 4, words, NULL, &last);
-    const char *head = answer_item(last, 0, NULL);
-    bool hidden = rc == NXL_E_DENIED || (head && strncmp(head, "nxl=", 4) == 0);
-    answer_free(last);
+    const char *words[] = {"GETRANGE", key, "0", "0"};
+    is_string =
+        client_ask(client, 0, 4, words, NULL, &start) != NXL_E_WRONG_TYPE;
+    if (!is_string)
+        denied = ask_last_member(client, key, &is_head) == NXL_E_DENIED;
+    answer_free(start);
     free(key);
-    return hidden;
+    return is_head || denied;
 }
 
 int holders_take(struct holders *holders, struct session *session,
@@ -146,8 +161,8 @@ int holders_take(struct holders *holders, struct session *session,
     *holders = (struct holders){.first = NXL_HOLDER_INIT, .least_ms = -1};
     if (result == NXL_OK)
         return holders_read(holders, session, lock);
-    holders->hidden = result == NXL_E_WRONG_TYPE && is_hidden(session);
-    return holders->hidden ? NXL_E_DENIED : result;
+    holders->hidden = result == NXL_E_DENIED && is_hidden(session);
+    return result;
 }
 
 int holders_ask(struct session *session, struct holders *holders)

@@ -36,8 +36,8 @@ struct holders {
  * found. NXL_OK; otherwise an error, and *holders is empty. */
 int holders_read(
     struct holders *holders, struct session *session, const nxl_lock *lock);
-/* The same for an inspection that has ended with that result, which it may
- * change, see hidden. */
+/* The same for an inspection that has ended with that result; it returns the
+ * result. */
 int holders_take(struct holders *holders, struct session *session,
     const nxl_lock *lock, int result);
 /* Inspects the session's lock, and reads. Results of nxl_lock_inspect(). */

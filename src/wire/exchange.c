@@ -223,13 +223,30 @@ static bool refuses_key(struct slice text)
            memmem(text.data, len, key, sizeof(key) - 1);
 }
 
-/* Report the refusal of the best strategy; those of the fallbacks would only
- * confuse. */
+/* Does this refusal explain the result better than the one that is remembered?
+ * That of the best strategy does; those of the fallbacks would only confuse.
+ * But a command that says that the key is no string knows nothing of a lock
+ * that several hold: a script may have been denied that would know it. Where
+ * there are no scripts, there is no such lock. */
+static bool explains_better(const struct exchange *x, enum fault fault)
+{
+    switch (x->refused) {
+    case FAULT_NONE:
+        return true;
+    case FAULT_UNSUPPORTED:
+        return fault == FAULT_WRONG_TYPE;
+    case FAULT_WRONG_TYPE:
+        return fault != FAULT_UNSUPPORTED;
+    default:
+        return false;
+    }
+}
+
 static void exchange_remember_refusal(struct exchange *x)
 {
     struct slice text = x->outcome.text;
 
-    if (x->refused != FAULT_NONE && !refuses_key(text))
+    if (!explains_better(x, x->outcome.fault) && !refuses_key(text))
         return;
     x->refused = x->outcome.fault;
     x->first_len = strategy_store(&x->first, text);
@@ -252,17 +269,20 @@ static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
 }
 
 /* Prepares the next strategy; false: all were refused, and the outcome is the
- * first refusal. */
+ * refusal that explains it best. INSPECT: once a key is known to be no string,
+ * only the script, which is the first strategy, can say what it is. */
 static bool fall_back(struct exchange *x)
 {
     struct strategies_range range = range_of(x);
+    bool no_string =
+        x->outcome.fault == FAULT_WRONG_TYPE || x->refused == FAULT_WRONG_TYPE;
 
     exchange_remember_refusal(x);
     exchange_cancel(x);
     x->step = 0;
     x->write_tries = 0;
     x->tried |= (unsigned char)(1U << x->strategy_index);
-    if (x->phase != EXCHANGE_PHASE_STUCK &&
+    if (x->phase != EXCHANGE_PHASE_STUCK && !(no_string && x->tried & 1U) &&
         (next_strategy(x, range.first, range.with_end) ||
             next_strategy(x, range.first, range.end))) {
         x->outcome = (struct outcome){.left_ms = LEFT_UNKNOWN};

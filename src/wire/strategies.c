@@ -50,7 +50,7 @@ static const struct strategy inspect_by_script = {.name = "scripts",
     .encode = scripted_inspect,
     .reply = scripted_inspected};
 static const struct strategy getrange = {.name = "GETRANGE",
-    .fallback = ON_REFUSED,
+    .fallback = ON_REFUSED_OR_NO_STRING,
     .encode = native_read,
     .reply = native_inspected};
 

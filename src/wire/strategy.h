@@ -176,6 +176,8 @@ struct strategy {
 #define ON_UNSUPPORTED (1U << FAULT_UNSUPPORTED)
 #define ON_REFUSED                                                             \
     (ON_UNSUPPORTED | 1U << FAULT_NO_PERMISSION | 1U << FAULT_SCRIPT_DENIED)
+/* Of an INSPECT that reads a string: see fall_back() in exchange.c. */
+#define ON_REFUSED_OR_NO_STRING (ON_REFUSED | 1U << FAULT_WRONG_TYPE)
 /* A reply is of one of the classes up to this one; those after it are core's.
  */
 _Static_assert(FAULT_SLOTS < 32, "strategy.fallback has a bit for each");

@@ -265,7 +265,7 @@ static enum acl_effect use_holders(nxl_client *client, nxl_lock *lock)
 
     others_share();
     int rc = nxl_lock_inspect(lock, &holder);
-    if (rc == NXL_E_WRONG_TYPE)
+    if (rc == NXL_E_DENIED)
         return ACL_NO_HOLDERS;
     if (rc != NXL_OK || holder.weight != 1)
         return ODD;

@@ -245,6 +245,54 @@ static void user_with_the_least_rights(void **state)
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
 }
 
+/* A reader is granted the lock before it draws a number. Without permission for
+ * that it is told so, and what it was granted is gone. */
+static void reader_without_the_counter(void **state)
+{
+    redis_run(&server, "ACL", "SETUSER", "alice", "resetkeys", "~job",
+        "~{job}:nxl*", NULL);
+    nxl_client *client = login(&server, "alice:secret@", "");
+    nxl_lock *lock = lock_with(client, "job", .shared = 1, .fence = 1);
+    nxl_lock *plain = lock_with(client, "job", .shared = 1);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
+    assert_told(lock, place(&server), "NOPERM", "allow the user this command");
+    assert_result(nxl_lock_acquire(lock, 20000), NXL_E_DENIED, lock);
+    assert_result(nxl_lock_acquire(plain, 0), NXL_OK, plain);
+    assert_result(nxl_lock_release(plain), NXL_OK, plain);
+    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+    nxl_lock_free(plain);
+    end(lock, client);
+}
+
+/* Who may not run what would show the holders is not told that the key is no
+ * lock; where it is none, that is said to those who may. */
+static void readers_that_may_not_be_seen(void **state)
+{
+    nxl_client *owner = login(&server, "default:sesame@", "");
+    nxl_lock *reader = lock_with(owner, "job", .shared = 1);
+    nxl_client *client = login(&server, "alice:secret@", "");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_holder holder = NXL_HOLDER_INIT;
+    assert_result(nxl_lock_acquire(reader, 0), NXL_OK, reader);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    redis_run(&server, "ACL", "SETUSER", "alice", "-zrange", NULL);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_E_DENIED, lock);
+    assert_told(lock, place(&server), "", "+zrange");
+    redis_run(&server, "ACL", "SETUSER", "alice", "+zrange", "-evalsha", NULL);
+    for (int i = 0; i < 2; i++) { /* also once it is known */
+        assert_result(nxl_lock_inspect(lock, &holder), NXL_E_DENIED, lock);
+        assert_told(lock, place(&server), "'evalsha'", "allow the user");
+    }
+    assert_result(nxl_lock_release(reader), NXL_OK, reader);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_FREE, lock);
+    redis_run(&server, "RPUSH", "job", "one", NULL);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_E_DENIED, lock);
+    redis_run(&server, "ACL", "SETUSER", "alice", "+evalsha", NULL);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_E_WRONG_TYPE, lock);
+    end(lock, client);
+    end(reader, owner);
+}
+
 /* ---------------------------------------------------------------- databases */
 
 static void database_of_the_url(void **state)
@@ -307,6 +355,8 @@ int main(void)
         denied_test(user_without_the_key),
         denied_test(user_without_scripts),
         denied_test(user_with_the_least_rights),
+        denied_test(reader_without_the_counter),
+        denied_test(readers_that_may_not_be_seen),
         denied_test(database_of_the_url),
         denied_test(refused_database),
         denied_test(refused_database_at_an_open_server),

@@ -435,7 +435,7 @@ const struct strategy timestamps_change_unwatched = {
     .encode = stamped_encode,
     .reply = stamped_reply};
 const struct strategy timestamps_inspect = {.name = "timestamps",
-    .fallback = ON_REFUSED,
+    .fallback = ON_REFUSED_OR_NO_STRING,
     .ttl_is_in_value = true,
     .weak = true,
     .encode = stamped_encode,
