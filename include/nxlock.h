@@ -427,7 +427,7 @@ void nxl_client_options_init(nxl_client_options *options);
  * 26379) that know where the primary of SERVICE is; user, password and db are
  * the primary's, and sentinel_user and its like the Sentinels'. Such a URL is
  * one server, and stands alone. Any part may be %-encoded. A parameter
- * overrides the option of that name; nxlock(1), URL, lists them. Several URLs
+ * overrides the option of that name; nxlock-url(7) lists them. Several URLs
  * separated by commas: as nxl_client_new_urls(). By TLS the server's
  * certificate is verified, and its names too; files that a parameter names are
  * read here, and again before a connection if they have changed (docs/tls.md).

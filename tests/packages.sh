@@ -96,7 +96,9 @@ nxlock --version
 version=$(dpkg-query -W -f '${Version}' nxlock)
 [ "$(nxlock --version)" = "nxlock ${version%-*}" ]
 ldconfig -p | grep 'libnxlock\.so\.0 '
-for file in man/man1/nxlock.1.gz man/man3/nxl_lock_acquire.3.gz \
+for file in man/man1/nxlock.1.gz man/man1/nxlock-run.1.gz \
+    man/man5/nxlock.conf.5.gz man/man7/nxlock-url.7.gz \
+    man/man3/nxl_lock_acquire.3.gz \
     doc/nxlock/docs/install.md doc/nxlock/NEWS.md.gz \
     doc/nxlock/docs/cpp.md doc/nxlock/docs/operating.md \
     bash-completion/completions/nxlock zsh/vendor-completions/_nxlock \

@@ -76,8 +76,8 @@ static void unknown_key(const struct reading *r, const char *key)
         wrong_line(
             r, "there is no key '%s'; did you mean '%s'?", shown, nearest.best);
     else
-        wrong_line(r, "there is no key '%s'; FILES in nxlock(1) lists the keys",
-            shown);
+        wrong_line(
+            r, "there is no key '%s'; nxlock.conf(5) lists the keys", shown);
 }
 
 /* The option of that name that the file may set, or NULL after saying why not.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one table of commands, options and exit codes. Parsing, --help,
- * suggestions and shell completion are made from it, and a test compares the
- * man page with it.
+ * suggestions, shell completion and the lists in the manual pages are made from
+ * it.
  */
 #ifndef NXLOCK_CLI_TABLE_H
 #define NXLOCK_CLI_TABLE_H

@@ -156,7 +156,7 @@ struct settings {
         "TLS: server name to send and to verify; default the URL's host", \
         TEXT, 1, 253, 0, NULL, TLS_OWN) \
     ROW(verify, verify, "WORD", \
-        "TLS: full (default), ca or none; HARM of the two: see nxlock(1)", \
+        "TLS: full (default), ca or none; HARM of the two: see nxlock-url(7)", \
         WORD, 0, 2, TLS_VERIFY_FULL, checks, TLS_OWN) \
     ROW(tls_min, tls_min, "VERSION", \
         "TLS: oldest version, 1.2 or 1.3; default 1.2", \

@@ -427,7 +427,7 @@ class Room:
         rows = (
             ("tll = 3", "there is no key 'tll'", "did you mean 'ttl'?"),
             ("frobnicate = 3", "there is no key 'frobnicate'",
-             "FILES in nxlock(1)"),
+             "nxlock.conf(5)"),
             ("--ttl = 3s", "there is no key '--ttl'", "did you mean 'ttl'?"),
             ("ttl 3", "there is no '='", "KEY = VALUE"),
             ("[nxlock]", "there is no '='"),

@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 import acl_table
 import checks
 
-MAN = acl_table.ROOT / "docs/man/nxlock.1"
+MAN = acl_table.ROOT / "docs/man/nxlock.1.in"
 
 
 def check_page():

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_man.py NXLOCK_EXE HEADER MAN1 MAN3 PAGES
+"""check_man.py NXLOCK_EXE LINES_EXE HEADER SOURCE BUILD
 
-Holds the man pages to what the program's --help and the header say, in both
-directions: nothing is missing in a page and nothing is in it that is not
-there. PAGES is the folder with a page for each function and structure. Prints
-TAP; exits 1 on any difference. What is compared stands in the
-checks at the end.
+The manual pages are complete: each option, exit code, URL parameter, variable
+and event of the command is on its page, and each function, type, member and
+constant of the header; what a page refers to exists; mandoc has no complaint.
+SOURCE is docs/man, BUILD the folder with the pages that the build makes;
+LINES_EXE prints the command's table. Prints TAP; exits 1 on any difference.
 """
 
-import glob
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 
 import checks
 
-COMMON = "Options of every command"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ESCAPES = {r"\-": "-", r"\e": "\\", r"\&": "", r"\(aq": "'", r"\(dq": '"'}
 
 
@@ -32,11 +32,6 @@ def plain(text):
 def squeeze(text):
     """One spelling for each type and declarator: 'const char *name'."""
     return re.sub(r" *(\*+) *", r" \1", " ".join(text.split())).strip()
-
-
-def numbers(text):
-    text = re.sub(r"\b\w+\(\d\)", "", text)  # a page: nxlock(1)
-    return set(re.findall(r"(?<![\w:.])\d+(?!\d)(?![:.]\w)", text))
 
 
 def both_ways(problems, what, page, other, source):
@@ -76,6 +71,7 @@ class Page:
         with open(path, encoding="utf-8") as file:
             self.text = file.read()
         self.lines, self.items, self.blocks = [], [], []
+        self.sections = set()
         section = part = ""
         open_items, block = [], None
         for line in self.text.splitlines():
@@ -89,8 +85,10 @@ class Page:
                 self.blocks.append(block)
             elif words[:1] == ["Sh"]:
                 section, part = " ".join(words[1:]), ""
+                self.sections.add(section)
             elif words[:1] == ["Ss"]:
                 part = " ".join(words[1:])
+                self.sections.add(part)
             elif words[:1] == ["Bl"]:
                 open_items.append(None)
             elif words[:1] == ["El"]:
@@ -128,267 +126,181 @@ class Page:
 
 # ------------------------------------------------------ what the program says
 
-OPTION_ROW = re.compile(
-    r" +(?:-(\w), )? *--([a-z][\w-]*)(?: ([A-Z]\S*))?(?:  +(\S.*))?$")
+class Table:
+    """The command's table: {command: {option: (letter, value, choices)}} and
+    {command: exit codes}."""
+
+    def __init__(self, lines_exe):
+        self.options, self.codes = {}, {}
+        for line in output_of([lines_exe]):
+            kind, name, *fields = line.split("\t")
+            if kind == "command":
+                command = name
+                self.options[command], self.codes[command] = {}, set()
+            elif kind == "option":
+                option, value, choices, _, _ = fields
+                self.options[command][option[2:]] = (
+                    name[1:], value, choices.split())
+            elif kind == "exit":
+                self.codes[command].add(name.split("+")[0])
+
+    def words(self, command):
+        return {f"--{name}" for name in self.options[command]} | {
+            f"-{letter}" for letter, _, _ in self.options[command].values()
+            if letter}
 
 
-class Row:
-    """One line of the options in a help text."""
-
-    def __init__(self, letter, name, value, help_text):
-        self.letter, self.name, self.value = letter, name, value
-        self.help = help_text or ""
-
-    def __repr__(self):
-        return (f"-{self.letter}, " if self.letter else "") + \
-            f"--{self.name}" + (f" {self.value}" if self.value else "")
-
-
-class Help:
-    def __init__(self, exe):
-        self.exe = exe
-        self.problems = []
-        self.overview = self.run("--help")
-        block = re.search(r"^commands:\n((?:  .*\n)+)", self.overview, re.M)
-        self.commands = {}  # name: its operands
-        for line in (block.group(1) if block else "").splitlines():
-            usage = re.split(r"\s{2,}", line.strip())[0].split()
-            if not line.startswith("   "):
-                self.commands.setdefault(usage[0], set()).update(
-                    re.findall(r"[A-Z]+", " ".join(usage[1:])))
-        self.text = {c: self.run(c, "--help") for c in self.commands}
-        self.connection = self.run("help", "connection")
-        self.options = {
-            command: self.read_rows(f"{command} --help", self.text[command])
-            for command in self.commands}
-        self.parameters = self.read_parameters()
-
-    def run(self, *words):
-        done = subprocess.run([self.exe, *words], capture_output=True,
-                              text=True, timeout=20)
-        if done.returncode != 0 or done.stderr:
-            self.problems.append(f"nxlock {' '.join(words)} ended with "
-                                 f"{done.returncode}: {done.stderr}")
-        return done.stdout
-
-    def read_rows(self, what, text):
-        """The rows below "options:"."""
-        rows, row, inside = {}, None, False
-        for line in text.splitlines():
-            if line == "options:":
-                inside = True
-            elif line.startswith(("exit codes:", "DUR is ")):
-                inside = False
-            elif not inside or not line.strip():
-                continue
-            elif OPTION_ROW.match(line):
-                row = Row(*OPTION_ROW.match(line).groups())
-                rows[row.name] = row
-            elif row and line.startswith(" " * 20):
-                row.help += " " + line.strip()
-            else:
-                self.problems.append(f"{what}: what is this line? {line}")
-        return rows
-
-    def read_parameters(self):
-        """Those of the URL, which 'help connection' explains."""
-        _, _, text = self.connection.partition("\nparameters of the URL:\n")
-        text = re.sub(r"\n {20,}", " ", text)  # a long name has its own line
-        found = re.findall(r"^  (\w+)=(\S+)\s+(\S.*)$", text, re.M)
-        if len(found) != len(text.splitlines()):
-            self.problems.append("help connection: what are these lines?")
-        return {name: Row(None, name, value, words)
-                for name, value, words in found}
-
-    def about(self, command):
-        """The text of a command's help above its options."""
-        return self.text[command].split("\noptions:\n")[0]
-
-    def everything(self):
-        return self.overview + self.connection + "".join(self.text.values())
-
-
-def page_options(problems, items):
-    rows = {}
-    for item in items:
-        words = " ".join(item.head)
-        found = re.fullmatch(
-            r"(?:Fl (\w) , )?Fl -([\w-]+)(?: Ar (\S+))?", words)
-        if not found:
-            problems.append(f"the page: what is this option? {words}")
-            continue
-        row = Row(*found.groups(), item.body)
-        if row.name in rows:
-            problems.append(f"the page has --{row.name} twice")
-        rows[row.name] = row
-    return rows
-
-
-def compare_numbers(problems, what, help_text, body):
-    for number in sorted(numbers(help_text) - numbers(body)):
-        problems.append(f"{what}: the page does not say {number}")
-
-
-def check_commands(page, program):
-    problems = list(program.problems)
-    synopsis, command = {}, None
-    for section, _, words in page.lines:
-        if section != "SYNOPSIS":
-            continue
-        if words[0] == "Nm":
-            command = None
-        if words[0] == "Cm":
-            command = words[1]
-            synopsis.setdefault(command, set())
-        elif command and "Ar" in words:
-            synopsis[command] |= set(
-                re.findall(r"\b[A-Z]{2,}\b", " ".join(words)))
-    parts = {part for section, part, _ in page.lines
-             if section == "COMMANDS" and part} - {COMMON}
-    plain = {"help"}  # it takes no option and no lock
-    for found in (synopsis, parts):
-        both_ways(problems, "command", set(found) - plain,
-                  set(program.commands), "--help")
-    for name, operands in program.commands.items():
-        seen = synopsis.get(name, set())
-        allowed = operands | {"OPTION", "CMD"} | {
-            row.value for row in program.options[name].values()}
-        for word in sorted(operands - seen):
-            problems.append(f"SYNOPSIS: {name} lacks {word}")
-        for word in sorted(seen - allowed):
-            problems.append(f"SYNOPSIS: {name} has no {word} in --help")
-    if program.run("help") != program.overview or program.problems:
-        problems.append("'nxlock help' is not 'nxlock --help'")
-    if program.run("-V") != program.run("--version"):
-        problems.append("-V is not --version")
-    return problems
-
-
-def check_options(page, program):
-    problems = []
-    everywhere = page_options(problems, page.within("COMMANDS", COMMON))
-    for command, rows in program.options.items():
-        own = page_options(problems, page.within("COMMANDS", command))
-        for name in set(own) & set(everywhere):
-            problems.append(f"the page has --{name} of {command} twice")
-        of_page = {**everywhere, **own}
-        both_ways(problems, f"{command} option",
-                  {n: repr(r) for n, r in of_page.items()},
-                  {n: repr(r) for n, r in rows.items()},
-                  f"{command} --help")
-        for name in set(rows) & set(of_page):
-            compare_numbers(problems, f"{command} --{name}",
-                            rows[name].help, of_page[name].help)
-    return problems
-
-
-def check_mentions(page, program):
-    """Options in running text and in examples."""
-    problems, known = [], {"-", "-version", "V"}
-    of_command = {}
-    for command, rows in program.options.items():
-        words = {f"--{row.name}" for row in rows.values()} | {
-            f"-{row.letter}" for row in rows.values() if row.letter}
-        of_command[command] = words
-        known |= {word[1:] for word in words}
-    for word in sorted(page.after("Fl") - known):
-        problems.append(f"the page speaks of -{word}, --help does not")
-    used = re.compile(r"\bnxlock ([a-z]+)\b(?! --help)([^|&;>)\n]*)")
-    for block in page.blocks:
-        for command, words in used.findall("\n".join(block)):
-            if command not in of_command:
-                problems.append(f"an example runs 'nxlock {command}'")
-                continue
-            for word in words.split(" -- ")[0].split():
-                if word.startswith("-") and word not in of_command[command]:
-                    problems.append(f"an example: {command} has no {word}")
-    return problems
-
-
-def check_parameters(page, program):
-    problems, of_page = [], {}
-    for item in page.within("URL"):
-        found = re.fullmatch(r"Cm (\w+) Ns = Ns Ar (\S+)",
+def options_of(page):
+    """{option: (letter, value, its text)}"""
+    found = {}
+    for item in page.items:
+        match = re.fullmatch(r"(?:Fl (\w) , )?Fl -([\w-]+)(?: Ar (\S+))?",
                              " ".join(item.head))
-        if found:
-            of_page[found.group(1)] = Row(
-                None, found.group(1), found.group(2), item.body)
-        else:
-            problems.append(f"URL: what is this entry? {item.head}")
-    rows = program.parameters
-    both_ways(problems, "URL parameter",
-              {n: r.value for n, r in of_page.items()},
-              {n: r.value for n, r in rows.items()}, "help connection")
-    for name in set(rows) & set(of_page):
-        compare_numbers(problems, f"URL {name}", rows[name].help,
-                        of_page[name].help)
+        if match:
+            found[match[2]] = (match[1] or "", match[3] or "", item.body)
+    return found
+
+
+def check_commands(pages, table):
+    """A page each, and a line in nxlock(1)."""
+    problems = []
+    named = {name[7:-2] for name in pages if re.match(r"nxlock-.*\.1", name)}
+    both_ways(problems, "command page", named, set(table.options), "the table")
+    listed = {item.head[1][7:] for item in pages["nxlock.1"].within("COMMANDS")}
+    both_ways(problems, "command", listed, set(table.options), "the table")
     return problems
 
 
-def exit_codes(text):
-    """Of the rows below "exit codes:"."""
-    block = re.search(r"\nexit codes:\n((?: .*\n)+)", text)
-    return set(re.findall(r"^ +(\d+)(?:\+N)?  \S", block.group(1), re.M)) \
-        if block else set()
+def check_options(pages, table):
+    problems = []
+    everywhere = options_of(pages["nxlock.1"])
+    for command, options in table.options.items():
+        of_page = {**everywhere, **options_of(pages[f"nxlock-{command}.1"])}
+        both_ways(problems, f"{command} option",
+                  {name: row[:2] for name, row in of_page.items()},
+                  {name: row[:2] for name, row in options.items()},
+                  "the table")
+        for name in set(options) & set(of_page):
+            problems += [
+                f"{command} --{name}: {word} is not on the page"
+                for word in options[name][2]
+                if word.split(":")[0] not in of_page[name][2].split()]
+    return problems
 
 
-def check_exit_codes(page, program):
+def check_texts(path, table):
+    """Each text of options.mdoc is used."""
+    text = path.read_text("utf-8")
+    for name, commands in re.findall(r'^\.\\" @ ([\w-]+)(?:: (.*))?$', text,
+                                     re.M):
+        if not any(name in options for options in table.options.values()):
+            yield f"there is no option --{name}"
+        yield from (f"{command} has no --{name}" for command in commands.split()
+                    if name not in table.options.get(command, ()))
+
+
+def check_mentions(pages, table):
+    """Options in running text, and commands in examples."""
+    problems = []
+    known = {word[1:] for command in table.options
+             for word in table.words(command)} | {"-", "-version", "V"}
+    used = re.compile(r"\bnxlock ([a-z]+)\b(?! --help)([^|&;>)\n]*)")
+    for name, page in pages.items():
+        if not name.startswith("nxlock") or name == "nxlock.3":
+            continue
+        problems += [f"{name} speaks of -{word}"
+                     for word in sorted(page.after("Fl") - known)]
+        for command, words in used.findall(
+                "\n".join(line for block in page.blocks for line in block)):
+            if command not in table.options:
+                problems.append(f"{name}: an example runs 'nxlock {command}'")
+                continue
+            problems += [f"{name}: an example: {command} has no {word}"
+                         for word in words.split(" -- ")[0].split()
+                         if word.startswith("-") and
+                         word not in table.words(command)]
+    return problems
+
+
+def check_parameters(page, exe):
+    """Those that 'nxlock help connection' shows."""
+    text = "\n".join(output_of([exe, "help", "connection"]))
+    rows = dict(re.findall(r"^  (\w+)=(\S+)", text.partition(
+        "\nparameters of the URL:\n")[2], re.M))
+    of_page = {}
+    for item in page.items:
+        found = re.fullmatch(r"Cm (\w+) Ns = Ns Ar (\S+)", " ".join(item.head))
+        if found:
+            of_page[found[1]] = found[2]
+    problems = []
+    both_ways(problems, "URL parameter", of_page, rows, "help connection")
+    return problems
+
+
+def check_exit_codes(pages, table):
     problems = []
     of_page = {item.head[0].split("+")[0]
-               for item in page.within("EXIT STATUS")}
-    of_help = exit_codes(program.overview)
-    both_ways(problems, "exit code", of_page, of_help, "--help")
-    for command in program.commands:
-        codes = exit_codes(program.text[command])
-        said = set(re.findall(r"exit(?:s with| code is) (\d+)\b",
-                              program.about(command)))
-        for code in sorted((codes | said) - of_help):
-            problems.append(f"{command} --help: {code} is not in --help")
-        if not {"0", "64"} <= codes:
-            problems.append(f"{command} --help shows no exit codes")
+               for item in pages["nxlock.1"].within("EXIT STATUS")}
+    both_ways(problems, "exit code", of_page,
+              set.union(*table.codes.values()), "the table")
+    for command, codes in table.codes.items():
+        items = pages[f"nxlock-{command}.1"].within("EXIT STATUS")
+        both_ways(problems, f"{command} exit code",
+                  {item.head[0].split("+")[0] for item in items}, codes,
+                  "the table")
     return problems
 
 
-def check_environment(page, program):
+def check_environment(pages):
     problems = []
-    of_help = set(re.findall(
-        r"\bNXLOCK_[A-Z0-9_]+\b",
-        program.everything()))
-    listed = {word for item in page.within("ENVIRONMENT")
+    known = set((ROOT / "tests/cli/variables").read_text("ascii").split())
+    listed = {word for name in ("nxlock.1", "nxlock-run.1")
+              for item in pages[name].within("ENVIRONMENT")
               for macro, word in zip(item.head, item.head[1:])
               if macro == "Ev"}
-    both_ways(problems, "variable", listed, of_help, "--help")
-    both_ways(problems, "variable", page.after("Ev"), of_help, "--help")
     # That one is set where the file of the machine must not count.
     unset = listed - {"NXLOCK_CONFIG"}
-    for source, pattern in (("tests/cli/variables", r"[\w\s]+"),
-                            ("docs/quickstart.sh",
-                             r"^unset (NXLOCK_(?:[\w\s]|\\\n)+)$")):
-        with open(os.path.join(os.path.dirname(__file__), "../..", source),
-                  encoding="ascii") as file:
-            found = re.search(pattern, file.read(), re.M)
-        both_ways(problems, "variable to unset", unset,
-                  set(re.findall(r"\w+_\w+", found[0])), source)
+    both_ways(problems, "variable", unset, known, "tests/cli/variables")
+    script = (ROOT / "docs/quickstart.sh").read_text("ascii")
+    found = re.search(r"^unset (NXLOCK_(?:[\w\s]|\\\n)+)$", script, re.M)
+    both_ways(problems, "variable to unset", set(re.findall(
+        r"\w+_\w+", found[0])), known, "tests/cli/variables")
+    for name, page in pages.items():
+        problems += [f"{name} speaks of {word}"
+                     for word in sorted(page.after("Ev") - listed)]
     return problems
 
 
-def check_events(page, header_path):
+def check_events(pages):
     """Every word that --log json may write, against the sources."""
-    folder = os.path.join(os.path.dirname(header_path), "../src/cli")
-    with open(os.path.join(folder, "event.c"), encoding="utf-8") as file:
-        words = set(re.findall(
-            r'\[(?:EVENT|SKIP|RESULT)_\w+\] = \{?"([a-z-]+)"', file.read()))
-    with open(os.path.join(folder, "event_log.c"), encoding="utf-8") as file:
-        source = file.read()
-    facts = set(re.findall(r'\{\s*"(\w+)", ', source))
-    members = set(re.findall(r'json_(?:text|number)\(\s*json, "(\w+)"', source))
-    problems = []
-    named = {word for section, _, words_ in page.lines if section == "EVENTS"
-             and words_[0] in ("Cm", "It") for word in words_}
-    if not words or not facts or not members:
-        problems.append("the sources have no events at all")
-    return problems + [f"{word}: not in EVENTS" for word in
-                       sorted((words | facts | members) - named)]
+    sources = {path.name: path.read_text("utf-8")
+               for path in (ROOT / "src/cli").rglob("event*.c")}
+    words = set(re.findall(
+        r'\[(?:EVENT|SKIP|RESULT)_\w+\] = \{?"([a-z-]+)"', sources["event.c"]))
+    source = sources["event_log.c"]
+    words |= set(re.findall(r'\{\s*"(\w+)", ', source))
+    words |= set(re.findall(r'json_(?:text|number)\(\s*json, "(\w+)"', source))
+    named = {word for name in ("nxlock.1", "nxlock-json.7")
+             for section, _, line in pages[name].lines if section == "EVENTS"
+             and line[0] in ("Cm", "It") for word in line}
+    if len(words) < 20:
+        yield "the sources have no events at all"
+    yield from (f"{word}: not in EVENTS" for word in sorted(words - named))
+
+
+def check_references(pages):
+    """To other pages of this library, and to sections."""
+    for name, page in pages.items():
+        for _, _, words in page.lines:
+            for i, word in enumerate(words[:-2]):
+                other = ".".join(words[i + 1:i + 3])
+                if word == "Xr" and re.match("nxl", other) and \
+                        other not in pages:
+                    yield f"{name} refers to {other}"
+            text = " ".join(words)
+            found = re.search(r"\bSx ([^.,;:)]+)", text)
+            if found and found[1].strip() not in page.sections:
+                yield f"{name} has no section {found[1]}"
 
 
 # ------------------------------------------------------- what the header says
@@ -496,11 +408,6 @@ def check_members(page, header):
                   "the header")
         if not problems and list(bodies) != members:
             problems.append(f"{struct}: the members have another order")
-        for member in set(members) & set(bodies):
-            note = header.comments[struct, member]
-            shared = "".join(bodies.get(other, "") for other in members
-                             if header.comments[struct, other] == note)
-            compare_numbers(problems, f"{struct}: {member}", note, shared)
     if not header.structs:
         problems.append("the header has no structure at all")
     return problems
@@ -586,29 +493,36 @@ def check_scripts(page):
     return problems
 
 
-def main(exe, header_path, man1_path, man3_path, folder):
-    man1, man3 = Page(man1_path), Page(man3_path)
-    program, header = Help(exe), Header(header_path)
+def main(exe, lines_exe, header_path, source, build):
+    source, build = pathlib.Path(source), pathlib.Path(build)
+    paths = [path for folder in (source, build) for path in folder.iterdir()
+             if re.fullmatch(r"nxl[\w.-]+\.[1-8]", path.name)]
+    pages = {path.name: Page(path) for path in sorted(paths)}
+    table, header = Table(lines_exe), Header(header_path)
+    man3 = pages["nxlock.3"]
     return checks.run([
-        ("nxlock.1: commands", check_commands, man1, program),
-        ("nxlock.1: options", check_options, man1, program),
-        ("nxlock.1: options in the text", check_mentions, man1, program),
-        ("nxlock.1: URL parameters", check_parameters, man1, program),
-        ("nxlock.1: exit codes", check_exit_codes, man1, program),
-        ("nxlock.1: environment", check_environment, man1, program),
-        ("nxlock.1: events", check_events, man1, header_path),
-        ("nxlock.1: examples are shell", check_scripts, man1),
-        ("nxlock.1: mandoc is silent", check_lint, man1_path),
+        ("each command has a page", check_commands, pages, table),
+        ("each option is on its page", check_options, pages, table),
+        ("options.mdoc: no other options", check_texts,
+         source / "options.mdoc", table),
+        ("options and commands in the text", check_mentions, pages, table),
+        ("nxlock-url(7): parameters", check_parameters,
+         pages["nxlock-url.7"], exe),
+        ("exit codes", check_exit_codes, pages, table),
+        ("environment", check_environment, pages),
+        ("events", check_events, pages),
+        ("references to pages and sections", check_references, pages),
+        *((f"{name}: examples are shell", check_scripts, pages[name])
+          for name in ("nxlock.1", "nxlock-run.1", "nxlock-once.1",
+                       "nxlock-acquire.1", "nxlock-status.1")),
         ("nxlock.3: functions", check_functions, man3, header),
         ("nxlock.3: constants", check_constants, man3, header),
         ("nxlock.3: macros", check_macros, man3, header),
         ("nxlock.3: members", check_members, man3, header),
         ("nxlock.3: names", check_names, man3, header),
         ("nxlock.3: examples compile", check_programs, man3, header_path),
-        ("nxlock.3: mandoc is silent", check_lint, man3_path),
-        ("nxl_*.3: the header's functions", check_own_pages, folder, header),
-        ("nxl_*.3: mandoc is silent", check_lint,
-         *sorted(glob.glob(os.path.join(folder, "nxl_*.3")))),
+        ("nxl_*.3: the header's functions", check_own_pages, build, header),
+        ("mandoc is silent", check_lint, *sorted(paths)),
     ])
 
 

@@ -124,9 +124,8 @@ static void another_clients_name_is_translated(void **state)
         {"ssl_ca_certs", "it belongs to redis-py; write cacert=FILE"},
         {"ssl_check_hostname",
             "it belongs to redis-py; write verify=full (checked) or ca"},
-        {"skip_verify",
-            "it belongs to go-redis; write verify=none (HARM: see nxlock(1)), "
-            "better cacert=FILE"},
+        {"skip_verify", "it belongs to go-redis; write verify=none (HARM: see "
+                        "nxlock-url(7)), better cacert=FILE"},
         {"verifyPeer", "it belongs to Lettuce; write verify=full, ca or none"},
         {"ssl", "it belongs to other clients; write rediss:// for redis://"},
         {"sentinelMasterId",

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the table of commands and options, one on a line, its fields separated
- * by tabs. The build runs it; make.py turns the lines into completion scripts.
+ * Prints the table of commands, options and exit codes, one on a line, its
+ * fields separated by tabs. The build runs it; make.py turns the lines into
+ * completion scripts, and docs/man/command.py into manual pages.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/help.h"
 #include "cli/table.h"
@@ -26,6 +28,26 @@ static void print_option(const struct option *option)
     printf("\t%s\t%s\n", is_repeated(option) ? "*" : "", option->help);
 }
 
+/* Each line of the synopsis, and the exit codes. */
+static void print_usage(unsigned command)
+{
+    const char *line = command_table[command].synopsis;
+
+    for (size_t length; *line; line += length + 1) {
+        length = strcspn(line, "\n");
+        printf("synopsis\t%.*s\n", (int)length, line);
+    }
+    for (size_t i = 0; i < exit_count; i++) {
+        if (!(exit_table[i].commands & 1U << command))
+            continue;
+        printf("exit\t%s\t", exit_table[i].code);
+        /* A line break in --help is a blank here. */
+        for (const char *c = exit_table[i].meaning; *c; c++)
+            putchar(*c == '\n' ? ' ' : *c);
+        putchar('\n');
+    }
+}
+
 int main(void)
 {
     const struct option *option;
@@ -36,6 +58,7 @@ int main(void)
             info->runs ? "--" : "", info->purpose);
         for (size_t at = 0; (option = option_at((enum command)i, &at));)
             print_option(option);
+        print_usage(i);
     }
     puts("topic\t" HELP_CONNECTION_WORD "\t" HELP_CONNECTION_SUMMARY);
     return ferror(stdout) || fflush(stdout) != 0;

@@ -44,7 +44,7 @@ def read(program):
             commands.append(Command(*fields))
         elif kind == "option":
             commands[-1].options.append(Option(*fields))
-        else:
+        elif kind == "topic":
             topics.append(tuple(fields))
     return commands, topics
 
