@@ -99,6 +99,7 @@ enum nxl_result {
 
     /* Wrong argument or wrong order of calls; the message names it. */
     NXL_E_INVALID = -1,
+    /* Out of memory. */
     NXL_E_NOMEM = -2,
     /* The operating system refused (file descriptors, random bytes, ...). */
     NXL_E_SYSTEM = -3,
@@ -197,6 +198,7 @@ enum nxl_trace_kind {
     NXL_TRACE_FAILOVER = 5
 };
 
+/* What a tracer is told of a step. */
 typedef struct nxl_trace {
     int kind;       /* enum nxl_trace_kind */
     int operation;  /* END: enum nxl_operation, otherwise 0 */
@@ -231,10 +233,10 @@ typedef struct nxl_credentials {
 typedef bool (*nxl_credentials_callback)(
     void *arg, nxl_credentials *credentials);
 
-/* Start from NXL_CLIENT_OPTIONS_INIT, or in C++ nxl_client_options_init(). Zero
- * in any member but size means its default; size 0 (options = {0}) is
- * NXL_E_INVALID, and then errbuf is not written either. New members are only
- * added at the end. */
+/* The options of a client. Start from NXL_CLIENT_OPTIONS_INIT, or in C++
+ * nxl_client_options_init(). Zero in any member but size means its default;
+ * size 0 (options = {0}) is NXL_E_INVALID, and then errbuf is not written
+ * either. New members are only added at the end. */
 typedef struct nxl_client_options {
     size_t size; /* sizeof(nxl_client_options) of the caller; _INIT sets it */
     /* Limits the I/O of one call: name lookup, connect, AUTH, replies, cleanup.
@@ -617,12 +619,14 @@ int64_t nxl_client_max_ttl_ms(const nxl_client *client);
  * client; any thread may call it. NULL, or in a fork()ed child: 0. No I/O. */
 size_t nxl_client_holds(nxl_client *client, const char *name, size_t length);
 
+/* The number of buckets of an nxl_histogram. */
+#define NXL_HISTOGRAM_BUCKETS 24
+
 /* Durations, counted by their length. The buckets are not cumulative: bucket i
  * has those that took longer than nxl_histogram_limit_ms(i - 1) and at most
  * nxl_histogram_limit_ms(i), the last one all that took longer still. The
  * limits never change: 1, 2, 5, 10, 20, 50 ms and so on, up to 10000 and 20000
  * seconds. */
-#define NXL_HISTOGRAM_BUCKETS 24
 typedef struct nxl_histogram {
     uint64_t count;                          /* the number of durations */
     uint64_t sum_ns;                         /* their total, in nanoseconds */
@@ -717,7 +721,8 @@ void nxl_client_interrupt(nxl_client *client);
  * Without memory an acquire fails before anything is sent. A release, and the
  * cleanup of a lock, need none. */
 
-/* Zero in any member but size means its default; see nxl_client_options. */
+/* The options of a lock. Zero in any member but size means its default; see
+ * nxl_client_options. */
 typedef struct nxl_lock_options {
     size_t size;
     /* The lease: the lock expires this long after the server applied the
@@ -1072,10 +1077,10 @@ uint64_t nxl_lock_fence_of(const nxl_lock *lock, size_t i);
  * message.) */
 const char *nxl_lock_errmsg(const nxl_lock *lock);
 
-/* The same for one server, numbered from 0 in the order of the URLs: its error,
- * or that it did not answer; "" if it answered or was not asked. Each thread
- * has its own copy, valid until that thread calls this function again. No I/O.
- */
+/* As nxl_lock_errmsg() for one server, numbered from 0 in the order of the
+ * URLs: its error, or that it did not answer; "" if it answered or was not
+ * asked. Each thread has its own copy, valid until that thread calls this
+ * function again. No I/O. */
 const char *nxl_lock_errmsg_at(const nxl_lock *lock, size_t server);
 
 /* Who holds a lock, and for how long. Start from NXL_HOLDER_INIT; the library
@@ -1217,7 +1222,8 @@ enum nxl_once_state {
 #define NXL_ONCE_RESULT_MAX 1048576
 #define NXL_ONCE_NOT_KEPT ((size_t)-1)
 
-/* Zero in any member but size means its default. */
+/* The options of nxl_once_begin(). Zero in any member but size means its
+ * default. */
 typedef struct nxl_once_options {
     size_t size;
     int mode; /* an enum nxl_once_mode */
@@ -1307,10 +1313,10 @@ int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
 int nxl_once_tell(nxl_lock *lock, int verdict, int code, const void *result,
     size_t length) NXL_MUST_USE;
 
-/* Copies what the last nxl_once_begin() or nxl_once_tell() on this lock has
- * found or written. NXL_OK. NXL_FREE: there was no record. NXL_E_INVALID:
- * neither has been answered since the lock was last acquired or adopted.
- * NXL_E_FORKED. No I/O. */
+/* Copies the record: what the last nxl_once_begin() or nxl_once_tell() on this
+ * lock has found or written. NXL_OK. NXL_FREE: there was no record.
+ * NXL_E_INVALID: neither has been answered since the lock was last acquired or
+ * adopted. NXL_E_FORKED. No I/O. */
 int nxl_once_record(const nxl_lock *lock, nxl_record *record) NXL_MUST_USE;
 
 /* Removes exactly the record that nxl_once_record() shows, so that the work
@@ -1373,10 +1379,10 @@ int nxl_lock_holder(const nxl_lock *lock, nxl_holder *holder) NXL_MUST_USE;
 size_t nxl_client_pollfds(
     nxl_client *client, struct pollfd *fds, size_t capacity, int *timeout_ms);
 
-/* Returns one descriptor that is readable whenever nxl_client_process() has
- * something to do, including timeouts: for loops that take a single one. It
- * belongs to the client and never changes. -1: the system provided none, or
- * NXL_E_INVALID applies; nxl_client_errmsg() says why. */
+/* Returns one descriptor for the whole client: it is readable whenever
+ * nxl_client_process() has something to do, including timeouts. It belongs to
+ * the client and never changes. -1: the system provided none, or NXL_E_INVALID
+ * applies; nxl_client_errmsg() says why. */
 int nxl_client_fd(nxl_client *client);
 
 /* Reads, decides and sends; does not block. Extra calls are harmless. NXL_OK,
@@ -1400,6 +1406,7 @@ enum nxl_operation {
     NXL_OP_ONCE_FORGET = 10
 };
 
+/* The end of an operation that was started, or the loss of a lock. */
 typedef struct nxl_event {
     nxl_lock *lock;
     void *user;    /* options.user of that lock */

@@ -214,7 +214,7 @@ class Install:
         tree = self.dir / "default"
         (pc,) = tree.rglob("nxlock.pc")
         lines = [line.replace("\\-", "-")[4:] for line in
-                 (self.root / "docs/man/nxlock.3").read_text().splitlines()
+                 (self.root / "docs/man/nxlock.3.in").read_text().splitlines()
                  if line.startswith(".Dl cc") and "libnxlock.a" in line]
         expect(len(lines) == 2, lines)
         (self.dir / "plugin.c").write_text(

@@ -385,14 +385,13 @@ def check_constants(page, header):
 
 
 def check_macros(page, header):
-    problems, listed = [], set()
+    problems = []
+    named = page.after("Dv") & set(header.macros)
+    both_ways(problems, "macro", named, set(header.macros), "the header")
     for item in page.within(part="Macros"):
-        names = re.findall(r"NXL_\w+", " ".join(item.head))
-        listed |= set(names)
-        value = item.value("Pq")
-        if value and header.macros.get(names[0], "").strip("()") != value:
-            problems.append(f"macro {names[0]} is not {value}")
-    both_ways(problems, "macro", listed, set(header.macros), "the header")
+        name, value = item.value("Dv"), item.value("Pq")
+        if value and header.macros.get(name, "").strip("()") != value:
+            problems.append(f"macro {name} is not {value}")
     return problems
 
 
@@ -423,8 +422,8 @@ def check_names(page, header):
               known, "the header")
     known = {re.split(r"[ *]", member.split("[")[0])[-1]
              for members in header.structs.values() for member in members}
-    for name in sorted({word.split("[")[0] for word in page.after("Va")}
-                       - known):
+    for name in sorted({re.sub(r"^(nxl_\w+_)?options\.|\[.*|\($", "", word)
+                        for word in page.after("Va")} - known - {""}):
         problems.append(f"{name}: no member of a structure")
     return problems
 

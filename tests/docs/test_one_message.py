@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 from rig import Server, Tap, clean_environment
 
 PAGES = ("README.md", "docs/redlock.md", "docs/tutorial.md",
-         "docs/man/nxlock.3")
+         "docs/man/nxlock.3.in")
 WORDS = 4  # so many in a row, twice, are a thing said twice
 
 
