@@ -7,7 +7,7 @@ Writes TEMPLATE to PAGE, with these lines replaced:
   .\\" @COMMANDS            a list of the commands, with their pages
   .\\" @OPTIONS COMMAND     its options, but not those of every command
   .\\" @COMMON              the options of every command
-  .\\" @EXIT COMMAND        its exit codes
+  .\\" @EXIT [COMMAND]      its exit codes, or those of all
 They are made from the table of src/cli, which the program LINES prints. TEXTS
 is options.mdoc: what the pages say about an option. An option without a text
 there has the one line of --help.
@@ -165,11 +165,22 @@ def command_list(commands):
     yield ".El"
 
 
-def exits(commands, name):
-    yield ".Bl -tag -width Ds"
-    for code, meaning in one(commands, name).exits:
+def exits(commands, name=None):
+    """Of one command, or of all with the names of those that have it."""
+    meanings = {}  # {code: {meaning: names}}
+    for command in commands if not name else [one(commands, name)]:
+        for code, meaning in command.exits:
+            row = meanings.setdefault(code, {})
+            row.setdefault(" ".join(meaning.split()), []).append(command.name)
+    yield ".Bl -tag -width 128+N"
+    for code in sorted(meanings, key=lambda code: int(code.split("+")[0])):
         yield f".It {code}"
-        yield sentence(" ".join(meaning.split()))
+        for meaning, names in meanings[code].items():
+            if name or len(names) > 2:
+                yield sentence(meaning)
+            else:
+                yield f".Cm {' , '.join(names)} :"
+                yield plain(meaning) + "."
     yield ".El"
 
 
@@ -183,7 +194,7 @@ def page(template, commands, texts):
         "COMMANDS": lambda: command_list(commands),
         "OPTIONS": lambda name: options_of(commands, name, texts),
         "COMMON": lambda: common_options(commands, texts),
-        "EXIT": lambda name: exits(commands, name),
+        "EXIT": lambda name=None: exits(commands, name),
     }
     for line in template:
         found = re.fullmatch(r'\.\\" @([A-Z]+) ?([\w ]*)', line)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """check_acl.py NXLOCK_EXE
 
-docs/acl.md, and the line of nxlock(1), are what src/cli/acl_table.h says.
+docs/acl.md is what src/cli/acl_table.h says.
 Prints TAP; exits 1 on any difference. test_acl.py runs the lines.
 """
 
@@ -15,8 +15,6 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 
 import acl_table
 import checks
-
-MAN = acl_table.ROOT / "docs/man/nxlock.1.in"
 
 
 def check_page():
@@ -42,24 +40,10 @@ def check_table(exe):
     yield from (f"{name} is no command" for name in set(table.commands) - known)
 
 
-def check_man():
-    """PERMISSIONS has the first line of the page, in several short ones."""
-    text = MAN.read_text("utf-8")
-    part = re.search(r"\.Sh PERMISSIONS\n(.*?)\n\.Sh ", text, re.S)[1]
-    of_man = [rule for line in re.findall(r"^ACL SETUSER jobs (.*)$", part,
-                                          re.M) for rule in line.split()]
-    wanted = acl_table.line(acl_table.read(), "jobs", "backup:*", "",
-                            *acl_table.LINES[0][1:])
-    if of_man != wanted.split()[3:]:
-        yield f"nxlock(1): {' '.join(of_man)}"
-        yield f"the table: {wanted}"
-
-
 def main(exe):
     return checks.run([
         ("acl.md: made from the table", check_page),
         ("acl_table.h: a row for each command", check_table, exe),
-        ("nxlock(1): the line of a user who locks", check_man),
     ])
 
 
