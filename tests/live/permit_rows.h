@@ -27,6 +27,8 @@ static const struct permit_row {
         "take a+1/2 yes; take a+1/2 yes; hold 1; take b+1/2 yes; take a+1/2 "
         "yes;"
         "join a+1/2 yes; take c+1/2 no; hold 2; line 0"},
+    {"a take that is repeated has a new lease",
+        "take a+1/2 300 yes; take a+1/2 yes; pttl 20000; sleep 350; hold 1"},
     {"a lease is never shortened",
         "take a+1/2 yes; take a+1/2 100 yes; pttl 20000; extend a+1/2 100 yes;"
         "pttl 20000; extend a+1/2 30000 yes; pttl 30000"},
@@ -50,6 +52,9 @@ static const struct permit_row {
     {"a short lease joins a long one (8)",
         "take a+1/4 yes; take b+1/4 300 yes; pttl 20000; sleep 350; hold 1;"
         "set x no; take c+1/4 yes; hold 2"},
+    {"a long lease joins a short one",
+        "take a+1/4 300 yes; take b+1/4 yes; pttl 20000; sleep 350; hold 1;"
+        "set x no"},
     {"a holder with a limit leaves, a short lease is over",
         "take a+1/2 300 yes; take b+1/4 yes; take c+1/4 no; sleep 350;"
         "take c+1/4 yes; take d+1/4 yes; take e+1/4 yes; take f+1/4 no"},

@@ -189,7 +189,7 @@ static void of_the_line(void **state)
         {"begin", "gone == 1 and not stands", "not stands"},
         {"tell", "gone == 1 and not stands", "not stands"},
         {"tell", "if gap and leaves_gap", "if false and leaves_gap"},
-        {"tell", "known and fits(s, token)", "fits(s, token)"},
+        {"tell", "w.known and fits(s, w.token)", "fits(s, w.token)"},
         {"tell", "not mark or mark == 64", "true"},
     };
     RUN(changes);

@@ -26,7 +26,7 @@ local r, failure = record_of(KEYS[2])
 if failure then
     return failure
 end
-local s, left = look(key)
+local s, left = look(key, token)
 local looks = mode == 'look'
 local mine = not looks and holds(s, key, token)
 local code, number, result = nil, 0, nil

@@ -68,9 +68,10 @@ local function hand_over(s, key, mark, how, stands, shared)
     return 1, true
 end
 -- Takes the lock from a token that holds it, and hands it over. gone, if given:
--- drop() has been done, and that was its result. Returns 1, 2, 4 or 5: see
--- release.lua. An error means that the token still holds the lock.
-local function give_back(s, key, token, mark, how, gone)
+-- drop() has been done, and that was its result; shared: of several holders.
+-- Returns 1, 2, 4 or 5: see release.lua. An error means that the token still
+-- holds the lock.
+local function give_back(s, key, token, mark, how, gone, shared)
     if how == '-' then
         gone = drop(s, key, token)
         return gone
@@ -81,7 +82,7 @@ local function give_back(s, key, token, mark, how, gone)
         redis.replicate_commands()
     end
     local reply, some_wait, pause
-    local shared = s and s.used
+    shared = shared or (s and s.used)
     -- With '+' the key stands until the line has been looked at, and then the
     -- next token replaces this one; the mark is left to whoever empties the
     -- line. Not before 3.2, see above.

@@ -41,10 +41,21 @@ local function channel_of(client, key)
     end
     return 'nxl:' .. client .. ':' .. key
 end
--- How many listen to the channel; -1 if that cannot be known.
-local function listeners(channel)
-    local seen = channel == '-' or redis.pcall('PUBSUB', 'NUMSUB', channel)
-    return (seen == true or seen.err) and -1 or seen[2] + 0
+-- How many listen to each of the channels. Of '-' that is not known, and maybe
+-- of none.
+local function listeners(channels)
+    local seen = #channels > 0 and
+        redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) or {}
+    local heard = {}
+    for i = 1, #seen, 2 do
+        heard[seen[i]] = seen[i + 1] + 0
+    end
+    heard['-'] = nil
+    return heard
+end
+-- Of one of them; -1 if that is not known.
+local function hears(channel)
+    return listeners({channel})[channel] or -1
 end
 -- What is published to a waiter (lock/line_messages.c takes it):
 --   TOKEN   the lock was granted to this token

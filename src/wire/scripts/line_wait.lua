@@ -21,7 +21,7 @@ if redis.replicate_commands then
 end
 local key, line, mark = KEYS[1], KEYS[2], KEYS[3]
 local token, lease = ARGV[1], ARGV[2]
-local s, left, wrong = look(key)
+local s, left, wrong = look(key, token)
 if wrong then
     return wrong
 elseif extend_if_held(s, key, token, lease, left) then
@@ -97,7 +97,7 @@ if last and s ~= false then
     if last[1] then
         local _, client, _, its = waiter_of(last[1])
         if its and not is_dead(now, last[2], its) and
-            listeners(channel_of(client, key)) ~= 0 then
+            hears(channel_of(client, key)) ~= 0 then
             others = ahead
         end
     elseif not fits(s, token) then
@@ -117,11 +117,11 @@ if not others then
         end
         return {1}
     elseif granted > 0 then
-        s, left = look(key)
+        s, left = look(key, token)
     end
     others = stop == me and 0 or math.max(ahead, 1)
 end
-local heard = ARGV[6] == '1' and listeners(channel_of(ARGV[3], key)) or nil
+local heard = ARGV[6] == '1' and hears(channel_of(ARGV[3], key)) or nil
 if not s or not s.used then
     return {0, left, others, heard}
 end

@@ -46,37 +46,59 @@ local function kind(token)
         return 'shared', k, l, 'nxl=' .. weight .. '/' .. permits
     end
 end
--- The state of a key that is neither free nor a string, and expires in left ms;
--- or nil and an error. If the key is no lock, the error is the argument wrong.
+-- The server's clock in ms.
+local function ms_of(time)
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- s.now as an argument of a command, which Lua would take longer to format.
+local function now_of(s)
+    return string.format('%d%06d', s.now / 1000000, s.now % 1000000)
+end
+-- The state of a sorted set, whose permits are not counted yet: s.used is 0. Or
+-- false: the key is free, or has no holder. Or nil and an error: it is another
+-- type, or no lock. left: in how many ms it expires, if that is known.
 -- The leases are counted by the clock by which the key expires: that of the
 -- server to which the key was moved may differ from the one that wrote them.
-local function several_holders(key, left, wrong)
+-- s.last is the holder whose lease ends last.
+local function uncounted(key, left)
     local last = redis.pcall('ZRANGE', key, '-2', '-1', 'WITHSCORES')
-    if last.err and not string.find(last.err, 'wrong kind') then
+    if last.err then
         return nil, last
-    end
-    local head, number =
-        string.match(last[#last - 1] or '', '^(nxl=[^#]*)(#?%d*)$')
-    if last.err or not head or last[#last] + 0 < FAR then
-        return nil, wrong
-    elseif #last < 4 then
+    elseif #last == 0 then
         return false
     end
+    local head, number =
+        string.match(last[#last - 1], '^(nxl=[^#]*)(#?%d*)$')
+    if not head or last[#last] + 0 < FAR then
+        return nil, {err = 'wrong kind of sorted set'}
+    elseif #last == 2 then
+        return false
+    end
+    left = left or redis.call('PTTL', key)
     if redis.replicate_commands then
         redis.replicate_commands()
     end
-    local time = redis.call('TIME')
-    local now = time[1] * 1000 + math.floor(time[2] / 1000)
     local s = {
-        head = head, number = number, since = last[4] - FAR,
-        ends = last[2] + 0, used = 0, most = math.huge
+        head = head, number = number, since = last[4] - FAR, last = last[1],
+        ends = last[2] + 0, left = left, used = 0,
+        now = ms_of(redis.call('TIME'))
     }
-    if left >= 0 and math.abs(s.ends - now - left) > 50 then
-        now = s.ends - left
+    if left >= 0 and math.abs(s.ends - s.now - left) > 50 then
+        s.now = s.ends - left
     end
-    s.now = now
-    local k, l = string.match(head, '^nxl=(%d+)/(%d+)$')
-    local count = redis.call('ZCOUNT', key, '(' .. now, '(' .. FAR)
+    return s
+end
+-- In the last 0.1 s of each 30.1 s nobody joins the holders. Else, one after
+-- the other, they could keep programs that poll away for ever.
+local function is_pause(s)
+    return (s.now - s.since) % 30100 >= 30000
+end
+-- Counts the permits that are held. Returns the state, or false: none is held.
+local function counted(s, key)
+    s.text, s.most = now_of(s), math.huge
+    local count =
+        redis.call('ZCOUNT', key, '(' .. s.text, '(17592186044416')
+    local k, l = string.match(s.head, '^nxl=(%d+)/(%d+)$')
     if k then
         s.used = k * count
         s.most = l == '0' and math.huge or l + 0
@@ -94,10 +116,16 @@ local function several_holders(key, left, wrong)
             s.used = s.used + weights[asks]
         end
     end
-    -- In the last 0.1 s of each 30.1 s nobody joins the holders. Else, one
-    -- after the other, they could keep programs that poll away for ever.
-    s.pause = (now - s.since) % 30100 >= 30000
+    s.pause = is_pause(s)
     return s.used > 0 and s
+end
+-- The same, with its permits counted. wrong: the error if the key is no lock.
+local function several_holders(key, left, wrong)
+    local s, failure = uncounted(key, left)
+    if s == nil then
+        return nil, string.find(failure.err, 'wrong kind') and wrong or failure
+    end
+    return s and counted(s, key)
 end
 -- The state of a key that is not free. Or nil and an error: the key holds
 -- something that is no lock. More bytes are read than a token can have, so that
@@ -118,8 +146,16 @@ end
 -- The state of the key, and how many ms it has left: -1 without a TTL, -2 if it
 -- is free. Third, an error as of content(), or any other. EXISTS is for old
 -- servers: before 2.8 PTTL is -1 without a key, and before 3.2 a key may expire
--- between two commands of a script.
-local function look(key)
+-- between two commands of a script. token: the one that is to hold the lock. If
+-- it would be one of several holders, they are looked at first, because an
+-- error of GETRANGE takes the server as long as three other commands.
+local function look(key, token)
+    if string.byte(token, 37) == 43 then
+        local s = uncounted(key)
+        if s ~= nil then
+            return s and counted(s, key), s and s.left or -2
+        end
+    end
     local left = redis.call('PTTL', key)
     if left == -2 then
         return false, left
@@ -146,66 +182,6 @@ local function fits(s, token)
     local _, k, l = kind(token)
     return k and s.used + k <= math.min(s.most, l)
 end
--- Grants the lock to a token that fits, and returns the new state; or nil and
--- an error. If the state is false, whatever the key still holds is replaced, as
--- in give_back().
-local function put(s, key, token, lease)
-    local done
-    if string.byte(token, 37) ~= 43 then
-        done = redis.pcall('SET', key, token, 'PX', lease)
-        if done.err then
-            return nil, done
-        end
-        return token
-    end
-    -- It becomes a holder beside the others, or the first one.
-    local _, k, l, head = kind(token)
-    local old = s and s.head ~= head and s.head ~= 'nxl=*' and
-        s.head .. s.number
-    if not s then
-        local time = redis.pcall('TIME')
-        if time.err then
-            return nil, time
-        end
-        local now = time[1] * 1000 + math.floor(time[2] / 1000)
-        s = {
-            head = head, number = '', now = now, since = now, ends = 0,
-            used = 0, most = math.huge
-        }
-        done = redis.pcall('DEL', key)
-    else
-        -- Who may not remove members must not add any.
-        done = redis.pcall('ZREMRANGEBYSCORE', key, '-inf', s.now)
-        if old and tonumber(done) then
-            done = redis.pcall('ZREM', key, token)
-        end
-    end
-    if s.head ~= head then
-        head = 'nxl=*'
-    end
-    local ends = math.max(s.ends, s.now + lease)
-    -- Before there is a member: a key that cannot expire must not be made.
-    local lasts = tonumber(done) and
-        redis.pcall('PEXPIRE', key, ends - s.now) or done
-    if not tonumber(lasts) then
-        return nil, lasts
-    end
-    done = redis.pcall('ZADD', key, FAR + s.since, head .. s.number,
-        s.now + lease, token)
-    if not tonumber(done) then
-        redis.pcall('PEXPIRE', key, math.max(s.ends - s.now, 1))
-        return nil, done
-    end
-    if old then
-        redis.pcall('ZREM', key, old)
-    end
-    if lasts == 0 then
-        redis.pcall('PEXPIRE', key, ends - s.now)
-    end
-    s.head, s.ends = head, ends
-    s.used, s.most = s.used + k, math.min(s.most, l)
-    return s
-end
 -- Does the token hold the lock? Of one of several holders it returns when its
 -- lease ends.
 local function holds(s, key, token)
@@ -214,13 +190,6 @@ local function holds(s, key, token)
     end
     local ends = tonumber(redis.call('ZSCORE', key, token))
     return ends and ends > s.now and ends
-end
--- The key ends with the last lease. Returns whether there is one.
-local function ends_with_last(s, key)
-    local last = redis.call('ZRANGE', key, '-2', '-1', 'WITHSCORES')
-    s.ends = last[4] and last[2] + 0 or 0
-    return s.ends > s.now and
-        redis.call('PEXPIRE', key, s.ends - s.now) == 1
 end
 -- The token holds the lock: its lease becomes at least so long, and is never
 -- shortened; one that never ends (-1) stays so. Returns how many ms it has
@@ -244,6 +213,96 @@ local function extend_if_held(s, key, token, lease, left)
     end
     return redis.call('PEXPIRE', key, lease) == 1 and lease + 0 or nil
 end
+-- Adds a token that fits to this state, which grant() then writes: to many
+-- tokens at once, if several may hold the lock. Returns the new state; or nil
+-- and an error.
+local function add(s, token, lease)
+    if string.byte(token, 37) ~= 43 then
+        return token
+    end
+    local _, k, l, head = kind(token)
+    if not s then
+        local time = redis.pcall('TIME')
+        if time.err then
+            return nil, time
+        end
+        local now = ms_of(time)
+        s = {
+            head = head, number = '', since = now, now = now, ends = 0,
+            lasts = 0, used = 0, most = math.huge,
+            new = {FAR + now, head}
+        }
+    elseif not s.new then
+        s.lasts, s.new = s.ends, {}
+    end
+    local new = s.new
+    if s.head ~= head and s.head ~= 'nxl=*' then
+        local at = s.lasts == 0 and 0 or #new
+        s.old = s.lasts ~= 0 and s.head .. s.number
+        s.head = 'nxl=*'
+        new[at + 1], new[at + 2] = FAR + s.since, s.head .. s.number
+    end
+    new[#new + 1], new[#new + 2] = s.now + lease, token
+    s.ends = math.max(s.ends, s.now + lease)
+    s.used, s.most = s.used + k, math.min(s.most, l)
+    return s
+end
+-- Grants the lock to the tokens that were added. Returns an error, if there is
+-- one: it has been granted to none. If the lock was free, whatever the key still
+-- holds is replaced, as in give_back(). lease: of an exclusive lock.
+local function grant(s, key, lease)
+    if not s.used then
+        local done = redis.pcall('SET', key, s, 'PX', lease)
+        return done.err and done
+    end
+    local new, done = s.new, 0
+    s.new = false
+    -- Who may not remove members must not add any.
+    if s.lasts == 0 then
+        done = redis.pcall('DEL', key)
+    else
+        done = redis.pcall('ZREMRANGEBYSCORE', key, '-inf', s.text or now_of(s))
+        if s.old and tonumber(done) then
+            done = redis.pcall('ZREM', key, 'nxl=')
+        end
+    end
+    -- Before there is a member: a key that cannot expire must not be made.
+    local ms = s.ends - s.now
+    local lasts = tonumber(done) and redis.pcall('PEXPIRE', key, ms) or done
+    if not tonumber(lasts) then
+        return lasts
+    end
+    done = redis.pcall('ZADD', key, unpack(new))
+    if not tonumber(done) then
+        redis.pcall('PEXPIRE', key, math.max(s.lasts - s.now, 1))
+        return done
+    end
+    if s.old then
+        redis.pcall('ZREM', key, s.old)
+        s.old = false
+    end
+    if lasts == 0 then
+        redis.pcall('PEXPIRE', key, ms)
+    end
+end
+-- Grants the lock to a token that fits. Returns the new state; or nil and an
+-- error.
+local function put(s, key, token, lease)
+    local refused
+    s, refused = add(s, token, lease)
+    refused = refused or grant(s, key, lease)
+    if refused then
+        return nil, refused
+    end
+    return s
+end
+-- The key ends with the last lease. Returns whether there is one.
+local function ends_with_last(s, key)
+    local last = redis.call('ZRANGE', key, '-2', '-1', 'WITHSCORES')
+    s.ends = last[4] and last[2] + 0 or 0
+    return s.ends > s.now and
+        redis.call('PEXPIRE', key, s.ends - s.now) == 1
+end
 -- The lease of a token that holds the lock ends in so many ms, even if that is
 -- earlier than before. Returns 1, or 0: it has ended.
 local function set_lease(s, key, token, ms)
@@ -265,28 +324,39 @@ end
 -- the mark, or an error; the new state; and whether the lock is to be left to
 -- programs outside the line now.
 local function drop(s, key, token, mark)
-    local several_hold = s and s.used
-    if several_hold then
-        redis.call('ZREM', key, token)
-        -- From here on nothing raises an error: the token is gone. A mark that
-        -- holds others back stays for the client that has set it.
+    if s and s.used then
+        -- Of the leases that are left, the last one ends at s.ends.
+        local is_last = token == s.last
+        if is_last then
+            local before =
+                redis.call('ZRANGE', key, '-3', '-3', 'WITHSCORES')[2]
+            s.ends = (before or 0) + 0
+        end
+        local some_left = s.ends > s.now
+        if some_left then
+            redis.call('ZREM', key, token)
+        end
+        -- Nothing raises an error once the token is gone. A mark that holds
+        -- others back stays for the client that has set it.
         local ends = mark and hold_back_ends(mark)
         if ends == 0 or (ends and redis.pcall('EXISTS',
             string.sub(mark, 1, -2) .. 'l') == 0) then
             mark = nil
         end
-        local ok, some_left = pcall(ends_with_last, s, key)
-        if not ok then
-            return 1
-        elseif some_left then
+        if some_left then
+            if is_last then
+                redis.pcall('PEXPIRE', key, s.ends - s.now)
+            end
             local waits = mark and tonumber(redis.pcall('DEL', mark)) == 1
             return waits and 2 or 1, waits and content(key)
         end
         local gone = mark and tonumber(redis.pcall('DEL', key, mark))
-        if not gone and not tonumber(redis.pcall('DEL', key)) then
+        gone = gone or tonumber(redis.pcall('DEL', key))
+        if not gone then
+            redis.call('ZREM', key, token)
             redis.pcall('PEXPIRE', key, '0')
         end
-        return gone or 1, false, s.pause
+        return gone or 1, false, is_pause(s)
     elseif mark then
         return redis.pcall('DEL', key, mark), false
     end

@@ -22,33 +22,49 @@ local mark = ARGV[3] or '{' .. key .. '}:nxl-w'
 -- give_back() for an exclusive lock, written out until it is known that
 -- somebody waits, and holds() for one that another token holds: neither must
 -- pay for functions that it does not need.
-local s, gone, wrong = redis.pcall('GETRANGE', key, '0', '511'), nil, nil
-if s == token and how ~= '+' then
-    if how == '-' then
-        return redis.call('DEL', key)
+local several = string.byte(token, 37) == 43
+local s, gone, pause, wrong
+if not several then
+    s = redis.pcall('GETRANGE', key, '0', '511')
+    if s == token and how ~= '+' then
+        if how == '-' then
+            return redis.call('DEL', key)
+        end
+        -- Before the first write, as in give_back().
+        if redis.replicate_commands then
+            redis.replicate_commands()
+        end
+        gone = redis.pcall('DEL', key, mark)
+        if gone == 1 then
+            return 1
+        elseif gone ~= 2 then
+            -- As in give_back(): 1 deleted key becomes the reply 4.
+            return redis.call('DEL', key) * 4
+        end
+        s = false
+    elseif s ~= token and not s.err and not string.find(how, ' ') then
+        -- Only a member of the line has a blank in it.
+        return 0
     end
-    -- Before the first write, as in give_back().
-    if redis.replicate_commands then
-        redis.replicate_commands()
+end
+-- include lock.lua
+-- The same for one of several holders.
+if several then
+    s = uncounted(key)
+    if s and holds(s, key, token) then
+        gone, s, pause = drop(s, key, token, how ~= '-' and mark or nil)
+        if gone == 1 or how == '-' then
+            return 1
+        end
+        how = pause and '?100' or how
     end
-    gone = redis.pcall('DEL', key, mark)
-    if gone == 1 then
-        return 1
-    elseif gone ~= 2 then
-        -- As in give_back(): 1 deleted key becomes the reply 4.
-        return redis.call('DEL', key) * 4
-    end
-    s = false
-elseif s ~= token and not s.err and not string.find(how, ' ') then
-    -- Only a member of the line has a blank in it.
-    return 0
 end
 -- include hand_over.lua
-if s and s.err then
+if s == nil or (s and s.err) then
     s, wrong = content(key, s)
 end
 if gone or holds(s, key, token) then
-    return give_back(s, key, token, mark, how, gone)
+    return give_back(s, key, token, mark, how, gone, several)
 elseif s and s.used and redis.call('ZREM', key, token) == 1 then
     -- Its lease was over. If the clock is set back, it must not come again.
     return 0
@@ -61,7 +77,7 @@ if removed == 1 and s and s.used then
     -- Those behind it may fit.
     local time = redis.pcall('TIME')
     if not time.err then
-        serve(s, key, line, tick_of(time), nil)
+        serve(counted(s, key), key, line, tick_of(time), nil)
     end
 end
 if removed == 1 and redis.pcall('EXISTS', line) == 0 then

@@ -14,50 +14,83 @@
 -- whether some keep their place. Nothing in here raises an error. A token
 -- leaves the line before it gets the lock: it is granted once.
 local MOST = 128
+-- The next members of the line, which has kept so many of those before them. An
+-- error, or none, is members itself.
+local function next_waiters(key, line, now, me, kept, count)
+    local members =
+        redis.pcall('ZRANGE', line, kept, kept + count - 1, 'WITHSCORES')
+    local waiters, channels = {err = members.err}, {}
+    for i = 1, #members, 2 do
+        local w, client, window = {member = members[i]}, nil, nil
+        w.token, client, w.lease, window, w.known = waiter_of(w.member)
+        w.is_me = w.member == me
+        w.alive = w.is_me or
+            (w.token and not is_dead(now, members[i + 1], window))
+        if w.alive and not w.is_me then
+            w.channel = channel_of(client, key)
+            if w.channel ~= '-' then
+                channels[#channels + 1] = w.channel
+            end
+        end
+        waiters[#waiters + 1] = w
+    end
+    local heard = listeners(channels)
+    for i = 1, #waiters do
+        waiters[i].deaf = heard[waiters[i].channel or '-'] == 0
+    end
+    return waiters
+end
 local function serve(s, key, line, now, me)
-    -- The bounds are strings at first, as in content().
-    local granted, mine, from, to, size = 0, false, '0', '0', 1
+    local granted, mine, kept, size = 0, false, 0, 1
     while true do
-        local members = redis.pcall('ZRANGE', line, from, to, 'WITHSCORES')
-        if members.err or #members == 0 then
-            return granted, mine, nil, members.err and members, from ~= '0'
+        local waiters = next_waiters(key, line, now, me, kept, size)
+        if #waiters == 0 then
+            return granted, mine, nil, waiters.err and waiters, kept > 0
         end
-        for i = 1, #members, 2 do
-            local member, done = members[i], nil
-            local token, client, lease, window, known = waiter_of(member)
-            local is_me = member == me
-            local alive = is_me or
-                token and not is_dead(now, members[i + 1], window)
-            local channel = not is_me and alive and channel_of(client, key)
-            if channel and listeners(channel) == 0 then
-                from = from + 1
-            elseif alive and not (known and fits(s, token)) then
-                return granted, mine, member
-            elseif alive and granted == MOST then
-                publish(channel or '-', '!' .. token)
-                return granted, mine, member
+        local leave, enter, stop, more, alone, done = {}, {}, nil, nil, nil, nil
+        for i = 1, #waiters do
+            local w = waiters[i]
+            if w.deaf then
+                kept = kept + 1
+            elseif w.alive and not (w.known and fits(s, w.token)) then
+                stop = w.member
+            elseif w.alive and granted + #enter == MOST then
+                stop = w.member
+                more = w
             else
-                done = redis.pcall('ZREM', line, member)
-                if done ~= 1 then
-                    return granted, mine, nil, done
+                leave[#leave + 1] = w.member
+                if w.alive then
+                    enter[#enter + 1] = w
+                    s, done = add(s, w.token, w.lease)
                 end
             end
-            if done and alive then
-                s, done = put(s, key, token, lease)
-                if done then
-                    return granted, mine, nil, done
-                end
-                granted, mine = granted + 1, mine or is_me
-                if channel then
-                    publish(channel, token)
-                end
-                -- Nobody fits beside an exclusive lock.
-                if s == token then
-                    return granted, mine
-                end
+            -- Nobody fits beside an exclusive lock.
+            alone = w.alive and s == w.token
+            if stop or done or alone then
+                break
             end
         end
-        size = size * 4
-        to = from + size - 1
+        if not done and #leave > 0 then
+            done = redis.pcall('ZREM', line, unpack(leave))
+            done = done ~= #leave and done
+        end
+        if not done and #enter > 0 then
+            done = grant(s, key, enter[1].lease)
+        end
+        if done then
+            return granted, mine, nil, done
+        end
+        for i = 1, #enter do
+            mine = mine or enter[i].is_me
+            publish(enter[i].channel or '-', enter[i].token)
+        end
+        if more then
+            publish(more.channel or '-', '!' .. more.token)
+        end
+        granted = granted + #enter
+        if stop or alone then
+            return granted, mine, stop
+        end
+        size = math.min(size * 4, MOST + 1 - granted)
     end
 end

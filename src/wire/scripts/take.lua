@@ -9,52 +9,59 @@
 -- each 30.1 s: s.pause of several_holders(). Nobody is granted the lock while a
 -- client that waits without a line holds others back, see hold_back.lua. A
 -- token that holds the lock already has a new lease.
--- include serve.lua
--- include wait_of.lua
+-- include lock.lua
 if not redis.replicate_commands then
     return {err = 'ERR a lock with several holders needs Redis 3.2 or later,' ..
         ' or Valkey'}
 end
 redis.replicate_commands()
 local key, line, mark, token = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
-local s, left, wrong = look(key)
+local s, left, wrong = look(key, token)
 if wrong then
     return wrong
 elseif extend_if_held(s, key, token, ARGV[2], left) then
     return {1}
 end
-if redis.call('EXISTS', mark, KEYS[4]) > 0 then
-    local gap = s == false and redis.call('PTTL', KEYS[4]) - GAP_EVERY or 0
-    if gap > 0 and gap <= GAP_MAX then
-        return {0, gap}
+local function take()
+    if ARGV[3] ~= '1' and s and s.used then
+        s.pause = false
     end
-    -- After a gap the mark is missing until somebody in line asks.
-    if redis.call('EXISTS', mark, line) > 0 then
-        local granted, _, stop, failure =
-            serve(s, key, line, tick_of(redis.call('TIME')), nil)
-        if failure then
-            return failure
-        elseif granted > 0 then
-            s, left = look(key)
-        end
-        if stop then
-            return {0, wait_of(s, key, token, left)}
-        end
-        local ends = hold_back_ends(mark) or 0
-        if ends > 0 then
-            local time = redis.call('TIME')
-            ends = ends - time[1] * 1000 - math.floor(time[2] / 1000)
-            if ends > 0 and ends <= GAP_MAX then
-                return {0, ends}
-            end
-        end
+    if fits(s, token) then
+        s, wrong = put(s, key, token, ARGV[2])
+        return wrong or {1}
     end
 end
-if ARGV[3] ~= '1' and s and s.used then
-    s.pause = false
+-- Most calls end here, before the functions are defined that know of the line.
+local marked = redis.call('EXISTS', mark, KEYS[4]) > 0
+local reply = not marked and take()
+if reply then
+    return reply
 end
-if not fits(s, token) then
-    return {0, wait_of(s, key, token, left)}
+-- include serve.lua
+-- include wait_of.lua
+local gap = marked and s == false and redis.call('PTTL', KEYS[4]) - GAP_EVERY
+if gap and gap > 0 and gap <= GAP_MAX then
+    return {0, gap}
 end
-s, wrong = put(s, key, token, ARGV[2])
-return wrong or {1}
+-- After a gap the mark is missing until somebody in line asks.
+if marked and redis.call('EXISTS', mark, line) > 0 then
+    local granted, _, stop, failure =
+        serve(s, key, line, tick_of(redis.call('TIME')), nil)
+    if failure then
+        return failure
+    elseif granted > 0 then
+        s, left = look(key, token)
+    end
+    if stop then
+        return {0, wait_of(s, key, token, left)}
+    end
+    local ends = hold_back_ends(mark) or 0
+    if ends > 0 then
+        local time = redis.call('TIME')
+        ends = ends - time[1] * 1000 - math.floor(time[2] / 1000)
+        if ends > 0 and ends <= GAP_MAX then
+            return {0, ends}
+        end
+    end
+end
+return marked and take() or {0, wait_of(s, key, token, left)}
