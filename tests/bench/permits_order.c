@@ -3,19 +3,21 @@
  * what the scripts write to the line and to the key of the lock. */
 #include "permits.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAITERS_MAX = 64, WORDS = 10, WORD_SIZE = 200 };
+/* A script grants the lock to all of a batch by one command. */
+enum { WAITERS_MAX = 64, WORDS = 4 + 2 * WAITERS_MAX, WORD_SIZE = 200 };
 
 static struct line {
     struct waiter {
         char token[96];
         unsigned long long ticket;
-    } waiters[WAITERS_MAX], left; /* the last one that left */
-    int count;
+    } waiters[WAITERS_MAX], left[WAITERS_MAX]; /* by the last command */
+    int count, left_count;
 } line;
 
 /* The words in quotes of a line of MONITOR. */
@@ -54,7 +56,7 @@ static void remove_waiter(const char *member)
     copy_token(token, member);
     for (int i = 0; i < line.count; i++) {
         if (strcmp(line.waiters[i].token, token) == 0) {
-            line.left = line.waiters[i];
+            line.left[line.left_count++] = line.waiters[i];
             line.waiters[i] = line.waiters[--line.count];
             return;
         }
@@ -82,36 +84,47 @@ static void add_waiter(const char *score, const char *member)
 /* Is somebody in line who joined before? */
 static bool passes_somebody(const char *token)
 {
-    bool waited = strcmp(line.left.token, token) == 0;
+    unsigned long long ticket = ULLONG_MAX;
 
+    for (int i = 0; i < line.left_count; i++) {
+        if (strcmp(line.left[i].token, token) == 0)
+            ticket = line.left[i].ticket;
+    }
     for (int i = 0; i < line.count; i++) {
-        if (!waited || line.waiters[i].ticket < line.left.ticket)
+        if (line.waiters[i].ticket < ticket)
             return true;
     }
     return false;
 }
 
+static void note_grant(const char *token, struct permits_grants *grants)
+{
+    grants->all++;
+    grants->out_of_order += passes_somebody(token);
+}
+
 static void note(const char *text, struct permits_grants *grants)
 {
-    char words[WORDS][WORD_SIZE];
+    static char words[WORDS][WORD_SIZE];
     int count = strstr(text, " lua] ") ? words_of(text, words) : 0;
+    bool in_line = count >= 3 && strcmp(words[1], PERMITS_LINE) == 0;
+    bool holds = count >= 4 && strcmp(words[1], PERMITS_NAME) == 0;
     bool adds = count >= 4 && strcasecmp(words[0], "ZADD") == 0;
-    const char *granted = NULL;
 
-    if (adds && strcmp(words[1], PERMITS_LINE) == 0)
+    if (in_line && adds) {
         add_waiter(words[2], words[3]);
-    else if (count == 3 && strcasecmp(words[0], "ZREM") == 0 &&
-             strcmp(words[1], PERMITS_LINE) == 0)
-        remove_waiter(words[2]);
-    else if (adds && count == 6 && strcmp(words[1], PERMITS_NAME) == 0)
-        granted = words[5]; /* with the head */
-    else if (count == 5 && strcasecmp(words[0], "SET") == 0 &&
-             strcmp(words[1], PERMITS_NAME) == 0)
-        granted = words[2];
-    if (!granted)
-        return;
-    grants->all++;
-    grants->out_of_order += passes_somebody(granted);
+    } else if (in_line && strcasecmp(words[0], "ZREM") == 0) {
+        line.left_count = 0;
+        for (int i = 2; i < count; i++)
+            remove_waiter(words[i]);
+    } else if (holds && adds) {
+        for (int i = 3; i < count; i += 2) {
+            if (strncmp(words[i], "nxl=", 4) != 0)
+                note_grant(words[i], grants);
+        }
+    } else if (holds && strcasecmp(words[0], "SET") == 0) {
+        note_grant(words[2], grants);
+    }
 }
 
 /* Whoever is in line when this is asked, which MONITOR shows too. */
@@ -121,7 +134,7 @@ static void learn_line(redisContext *redis)
 {
     redisReply *reply = redisCommand(redis, "EVAL %s 1 " PERMITS_LINE, LOOK);
 
-    line.count = 0;
+    line.count = line.left_count = 0;
     for (size_t i = 0; reply && i + 1 < reply->elements; i += 2)
         add_waiter(reply->element[i + 1]->str, reply->element[i]->str);
     freeReplyObject(reply);
