@@ -8,9 +8,13 @@ Writes TEMPLATE to PAGE, with these lines replaced:
   .\\" @OPTIONS COMMAND     its options, but not those of every command
   .\\" @COMMON              the options of every command
   .\\" @EXIT [COMMAND]      its exit codes, or those of all
-They are made from the table of src/cli, which the program LINES prints. TEXTS
-is options.mdoc: what the pages say about an option. An option without a text
-there has the one line of --help.
+They are made from the table of src/cli, which the program LINES prints; with
+"-" there is no table, and a template has no such line. TEXTS is options.mdoc:
+what the pages say about an option. An option without a text there has the one
+line of --help.
+
+The templates are mdoc, but their text is plain: prose.py marks `code`, options,
+variables, signals, paths, pages(1) and operands such as NAME.
 
 Invariant: no command, option or exit code is named here.
 """
@@ -20,6 +24,11 @@ import re
 import subprocess
 import sys
 import textwrap
+
+sys.dont_write_bytecode = True  # the source tree stays as it is
+
+import prose
+from prose import plain
 
 
 class Command:
@@ -39,6 +48,8 @@ class Option:
 
 def read(program):
     commands = []
+    if program == "-":
+        return commands
     done = subprocess.run([program], check=True, stdout=subprocess.PIPE,
                           encoding="utf-8")
     for line in done.stdout.splitlines():
@@ -69,12 +80,6 @@ def read_texts(path):
         elif names:
             lines.append(line)
     return texts
-
-
-def plain(text):
-    """Text as it is, for mdoc."""
-    text = text.replace("\\", "\\e").replace("-", "\\-")
-    return "\\&" + text if text.startswith((".", "'")) else text
 
 
 def sentence(text):
@@ -188,7 +193,21 @@ def one(commands, name):
     return next(command for command in commands if command.name == name)
 
 
+def operands_of(commands):
+    """NAME, CMD, DUR and so on."""
+    return {word for command in commands for text in (
+        command.operands, *(option.value for option in command.options))
+            for word in re.findall(r"[A-Z]+", text)}
+
+
 def page(template, commands, texts):
+    operands = operands_of(commands)
+
+    def mark(word):
+        return prose.punctuated(
+            word, lambda core: prose.common_macro(core, operands))
+
+    texts = {of: list(prose.page(text, mark)) for of, text in texts.items()}
     make = {
         "SYNOPSIS": lambda name=None: synopsis(commands, name),
         "COMMANDS": lambda: command_list(commands),
@@ -196,7 +215,7 @@ def page(template, commands, texts):
         "COMMON": lambda: common_options(commands, texts),
         "EXIT": lambda name=None: exits(commands, name),
     }
-    for line in template:
+    for line in prose.page(template, mark):
         found = re.fullmatch(r'\.\\" @([A-Z]+) ?([\w ]*)', line)
         if found:
             yield from make[found[1]](*filter(None, [found[2]]))

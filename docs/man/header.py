@@ -16,6 +16,11 @@ import re
 import sys
 import textwrap
 
+sys.dont_write_bytecode = True  # the source tree stays as it is
+
+import prose
+from prose import plain
+
 PAGE = r""".\" SPDX-License-Identifier: MIT
 .\" Made from nxlock.h by header.py.
 {date}
@@ -161,72 +166,33 @@ def read(header):
 
 # ------------------------------------------------------------------ as mdoc
 
-def plain(line):
-    """A line of text as it is."""
-    line = re.sub(r"(?<!\S)-(?=\w)", r"\\-", line.replace("\\", "\\e"))
-    return "\\&" + line if line.startswith((".", "'")) else line
-
-
 def capital(text):
     """With a capital letter, unless a name begins it."""
     name = re.match(r"enum |\w*[_(]|\w+\.\w", text)
     return text if name else text[:1].upper() + text[1:]
 
 
+def macro_of(core, variables):
+    """The macro of a word, or None."""
+    name = core.removesuffix("()")
+    if re.fullmatch(r"nxl_\w+\(\)", core):
+        return f"Fn {name}"
+    if name in SYSTEM and name != core:
+        return f"Xr {name} {SYSTEM[name]}"
+    if core == "fork()ed":
+        return "Xr fork 2 Ns ed"
+    if re.fullmatch(r"NXL_[A-Z_]*[A-Z]", core):
+        return f"Dv {core}"
+    if re.fullmatch(r"nxl_\w+", core):
+        return f"Vt {core}"
+    if core in variables or core.startswith(
+            ("options.", "nxl_client_options.", "nxl_lock_options.")):
+        return f"Va {core}"
+    return prose.common_macro(core)
+
+
 def marked(word, variables):
-    """A word as a macro line, or None."""
-    found = re.fullmatch(r"([(\[]?)(.*?)([.,;:)\]]*)", word)
-    before, core, after = found.groups()
-    if re.fullmatch(r"nxl_\w+\(", core) and after.startswith(")"):
-        macro = f"Fn {core[:-1]}"
-        after = after[1:]
-    elif re.fullmatch(r"\w+\(", core) and core[:-1] in SYSTEM and after:
-        macro = f"Xr {core[:-1]} {SYSTEM[core[:-1]]}"
-        after = after[1:]
-    elif core == "fork()ed":
-        macro = "Xr fork 2 Ns ed"
-    elif re.fullmatch(r"nx\w[\w.-]*\(\d", core) and after.startswith(")"):
-        macro = "Xr " + core.replace("(", " ")
-        after = after[1:]
-    elif re.fullmatch(r"NXL_[A-Z_]*[A-Z]", core):
-        macro = f"Dv {core}"
-    elif re.fullmatch(r"nxl_\w+", core):
-        macro = f"Vt {core}"
-    elif re.fullmatch(r"docs/[\w-]+\.md", core):
-        macro = f"Pa {core}"
-    elif core in variables or core.startswith(("options.",
-                                               "nxl_client_options.",
-                                               "nxl_lock_options.")):
-        macro = f"Va {core}"
-    else:
-        return None
-    head, *rest = macro.split(" ", 1)
-    return f".{head} " + " ".join([*before, *rest, *after])
-
-
-def paragraph(text, variables):
-    """Lines of mdoc, each sentence on a line of its own."""
-    line = []
-
-    def flush():
-        wrapped = textwrap.wrap(" ".join(line), 78, break_long_words=False,
-                                break_on_hyphens=False)
-        line.clear()
-        return [plain(one) for one in wrapped]
-
-    words = text.split()
-    for at, word in enumerate(words):
-        macro = marked(word, variables)
-        if macro:
-            yield from flush()
-            yield macro
-        else:
-            line.append(word)
-        follows = words[at + 1] if at + 1 < len(words) else ""
-        if line and re.search(r"[.?!]\)?$", word) and word != "..." and \
-                re.match(r"[(\"]?[A-Z0]", follows):
-            yield from flush()
-    yield from flush()
+    return prose.punctuated(word, lambda core: macro_of(core, variables))
 
 
 def mdoc(text, variables):
@@ -242,7 +208,7 @@ def mdoc(text, variables):
         else:
             if lines:
                 lines.append(".Pp")
-            lines += paragraph(block, variables)
+            lines += prose.lines(block, lambda word: marked(word, variables))
     return lines
 
 
@@ -403,8 +369,12 @@ def main(header, template, directory):
     def tell(part):
         return entry(part, more.get(part.name), variables, macros)
 
+    def mark(word):
+        return marked(word, variables)
+
+    more = {name: list(prose.page(text, mark)) for name, text in more.items()}
     whole = []
-    for line in lines:
+    for line in prose.page(lines, mark):
         if line == r'.\" @HEADER':
             for title, text, some in sections:
                 whole += section(title, text, some, tell, variables)

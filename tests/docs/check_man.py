@@ -113,6 +113,7 @@ class Page:
         """Every word that stands behind this macro anywhere."""
         found = set()
         for _, _, words in self.lines:
+            words = [word for word in words if word not in ("(", "[")]
             for i, word in enumerate(words[:-1]):
                 if word == macro:
                     found.add(words[i + 1])
