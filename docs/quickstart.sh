@@ -379,7 +379,7 @@ farewell() {
     sed -n '/^## Install/,/^## / s/^ *\(meson .*\)/    \1/p' \
         "$root/README.md"
     echo
-    echo "Then read docs/tutorial.md: a C program, a cron line, a worker. It"
+    echo "Then read docs/README.md: a C program, a cron line, a worker. It"
     echo "needs a server on localhost:6379; to start one, if none is there:"
     echo
     echo "    systemctl start redis-server    # or: redis-server --daemonize yes"

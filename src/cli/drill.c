@@ -19,9 +19,9 @@
 
 #define NOT_TRIED                                                              \
     "a failover, a restart of the server without its data, a clock that is "   \
-    "set, a partition of the network, a power failure; docs/fault-matrix.md "  \
-    "and docs/guarantees.md say what happens then, and 'nxlock doctor' "       \
-    "whether the server is set up for it"
+    "set, a partition of the network, a power failure; docs/proof.md and "     \
+    "docs/guarantees.md say what happens then, and 'nxlock doctor' whether "   \
+    "the server is set up for it"
 
 /* How long it took, as people write it. out has DURATION_ROOM bytes. */
 static const char *took(char *out, uint64_t from, uint64_t until)

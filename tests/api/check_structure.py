@@ -122,11 +122,6 @@ CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\(")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SIZEOF = re.compile(r"\bsizeof\b(?!\s*\()")
 NULL = re.compile(r"[!=]=\s*NULL\b|\bNULL\s*[!=]=")
-# Phrases that engineers do not use in messages.
-NOT_PLAIN = re.compile(r"\bnobody\b|\bany more\b|\bstands\b|\bis told\b|"
-                       r"\bcomes of\b", re.I)
-LITERAL = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"'
-                     r'(?:\s*"(?:\\.|[^"\\\n])*")*', re.S)
 SPDX = "SPDX-License-Identifier: MIT"
 
 
@@ -311,16 +306,6 @@ class Check:
             if found and found.group(2).split("/")[0] in LAYERS:
                 self.say(path, number, "only nxlock.h may be used here")
 
-    def plain(self, path, text):
-        """Messages are plain English; a literal may go on on the next line."""
-        for found in LITERAL.finditer(text):
-            if found[0].startswith("/*"):
-                continue
-            words = re.sub(r'"\s*"', "", found[0])
-            for phrase in NOT_PLAIN.findall(words):
-                self.say(path, 1 + text.count("\n", 0, found.start()),
-                         f"a message says \"{phrase}\": not plain English")
-
     def stamps(self, path, lines, code):
         """The timestamp scheme stays behind its header."""
         inside = path.relative_to(self.root).as_posix()
@@ -398,7 +383,6 @@ class Check:
             self.nodes(path, code)
             self.weighed(path, code)
             self.kinds(path, code)
-            self.plain(path, text)
         elif parts[:2] in (("docs", "examples"), ("tests", "bench")):
             self.user(path, lines)
 

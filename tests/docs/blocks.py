@@ -48,7 +48,6 @@ from blocks_place import (INSIDE, PORT, Place, Wrong,
                           bring_up_loopback, descendants, end_all,
                           enter_own_network, prctl, run)
 
-README_LINES = (100, 150)
 SETTLE_S = 10  # for what a document's last block left to end
 
 # Lines that need a machine of their own: a pattern, the test that runs them,
@@ -313,12 +312,6 @@ class Document:
                 raise Wrong(f"include/nxlock.h has no {word}")
         return "links and names of the header"
 
-    def size(self, text):
-        count = len(text.splitlines())
-        if not README_LINES[0] <= count <= README_LINES[1]:
-            raise Wrong(f"{count} lines")
-        return f"{count} lines, of {README_LINES[0]} ... {README_LINES[1]}"
-
     def nothing_left(self):
         limit = time.monotonic() + SETTLE_S
         spare = self.place.server.process.pid
@@ -334,8 +327,6 @@ class Document:
     def run(self):
         text = self.path.read_text("utf-8")
         self.tap.check(str(self.name), self.references, text)
-        if str(self.name) == "README.md":
-            self.tap.check(str(self.name), self.size, text)
         try:
             self.blocks = parse(text)
         except Wrong as why:

@@ -18,8 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 
 from rig import Server, Tap, clean_environment
 
-PAGES = ("README.md", "docs/redlock.md", "docs/tutorial.md",
-         "docs/man/nxlock.3.in")
+PAGES = ("README.md", "docs/redlock.md", "docs/tutorial-c.md",
+         "docs/tutorial-shared.md", "docs/man/nxlock.3.in")
 WORDS = 4  # so many in a row, twice, are a thing said twice
 
 
@@ -72,7 +72,7 @@ def main():
               "another client holds the lock", "a key of another type")
         check(tap, run(folder, root, build, f"unix://{folder}/none"),
               "No such file or directory", "no server")
-        check(tap, run(folder, root, build, "redis://h:x"), "the port",
+        check(tap, run(folder, root, build, "redis://h:x"), "URL",
               "a wrong URL")
     for page in PAGES:
         text = (root / page).read_text("utf-8")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_tutorial.py BUILD: the payment scripts of docs/tutorial.md, part 3.
+"""test_tutorial.py BUILD: the payment scripts of
+docs/tutorial-payments.md.
 
 A worker is killed after the charge and before the note, and the provider may
 have forgotten the key by the time the next worker looks. Invariant: an order is
@@ -23,7 +24,7 @@ from stage import ROOT, Stage, Tap, Wrong, await_, skip_all
 
 import blocks
 
-PAGE = ROOT / "docs" / "tutorial.md"
+PAGE = ROOT / "docs" / "tutorial-payments.md"
 SCRIPTS = ("provider.sh", "pay.sh", "worker.sh")
 KEPT_H = 24  # how long the provider keeps a key
 
@@ -138,7 +139,7 @@ def provider_forgets(stage, tap):
 
 def main(build):
     if shutil.which("sqlite3") is None:
-        skip_all("the tutorial's part 3 needs sqlite3")
+        skip_all("the tutorial about payments needs sqlite3")
     tap = Tap()
     with Stage(build) as stage:
         os.environ["PATH"] = stage.env["PATH"]  # finds nxlock for Popen

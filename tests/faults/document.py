@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What was seen, for a person: a line a cell, and docs/fault-matrix.md."""
+"""What was seen, for a person: a line a cell, and a page of numbers.
+Its table of verdicts is also in docs/proof.md."""
 
 import cell
 import faults
@@ -35,7 +36,7 @@ a call is {timeout} ms.
 
 The table is made by one command, in a build with `-Dtests=enabled`:
 
-    BUILD/tests/faults/nxlock-faults{options} --write docs/fault-matrix.md
+    BUILD/tests/faults/nxlock-faults{options} --write FILE
 
 It exits with 1 if a cell is not as expected. `--only FAULT` and `--topology T`
 select cells (`--help` lists them); `--seed N` chooses other faults. The seed
@@ -102,7 +103,7 @@ have written to the disk yet; that sets the fencing counter back too.
 
 Records of work that is done once (docs/guarantees.md) suffer the same faults,
 and processes that die at every step, from a tool of their own,
-`nxlock-once-faults`; [proof.md](proof.md) has its numbers.
+`nxlock-once-faults`; docs/proof.md has its numbers.
 
 Restarts that lose the lock without the quarantine are not shown for two of
 five servers: a lock that was granted by three has no server to lose there

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""once_cron.py NXLOCK README: three hosts run the line of "nxlock once" that
-the README shows, with and without its --on-doubt retry, each night of a week or
+"""once_cron.py NXLOCK PAGE: three hosts run the line of "nxlock once" that
+the page shows, with and without its --on-doubt retry, each night of a week or
 more, and hosts die in the night.
 
 Keeps: the job starts at most once a night. Who survives exits with 0 and says
@@ -28,7 +28,7 @@ import stage
 HOSTS = ("db1", "db2", "db3")
 LOCAL = "/usr/local/bin/"
 MARK = "ONCE_CRON_HOST"
-RETRY = "--on-doubt retry "  # of README's line
+RETRY = "--on-doubt retry "  # of the page's line
 TTL = "1s"
 LATE_S = 30
 MOST_WEEKS = 5  # without a host that died at work
@@ -40,12 +40,12 @@ echo "end" >> "$NIGHT"
 """
 
 
-def cron_line(readme):
+def cron_line(page):
     """As cron gives it to sh."""
-    for line in readme.read_text("utf-8").splitlines():
+    for line in page.read_text("utf-8").splitlines():
         if re.match(r"[\d*/ ,-]+ " + LOCAL + "nxlock once ", line):
             return line.split(None, 5)[5].replace("\\%", "%")
-    raise SystemExit(f"{readme} has no line of nxlock once")
+    raise SystemExit(f"{page} has no line of nxlock once")
 
 
 class Host:
@@ -93,7 +93,7 @@ class Week:
         bin_ = self.folder / "bin"
         bin_.mkdir()
         (bin_ / "nxlock").symlink_to(pathlib.Path(nxlock).resolve())
-        for name, text in (("report", JOB),
+        for name, text in (("pay", JOB),
                            ("date", "#!/bin/sh\necho \"$TODAY\"\n")):
             (bin_ / name).write_text(text)
             (bin_ / name).chmod(0o755)
@@ -190,15 +190,15 @@ def play(nxlock, line, options, nights, seed):
     return struck > 0 and not week.complaints
 
 
-def main(nxlock, readme):
+def main(nxlock, page):
     if shutil.which(stage.REDIS) is None and \
             os.environ.get("NXLOCK_SKIP_LIVE") == "1":
         return 77
     nights = 336 if os.environ.get("NXLOCK_FULL") == "1" else 7
     seed = os.environ.get("NXLOCK_SEED", "2")
-    line = cron_line(pathlib.Path(readme))
+    line = cron_line(pathlib.Path(page))
     if RETRY not in line:
-        raise SystemExit(f"{readme}: its line has no {RETRY}")
+        raise SystemExit(f"{page}: its line has no {RETRY}")
     fine = [play(nxlock, line, options, nights, seed)
             for options in ("", RETRY)]
     return 0 if all(fine) else 1
