@@ -41,10 +41,11 @@ static bool fenced_asks_left(const struct exchange *x)
            !fenced_replaces(x);
 }
 
-static bool fenced_append(
-    const struct exchange *x, struct slice old, struct buf *out)
+static bool fenced_append(struct exchange *x, struct slice old, struct buf *out)
 {
-    bool with_text = scripted_as_text(x);
+    bool with_text = x->verb->kind == VERB_ACQUIRE
+                         ? scripted_acquires_as_text(x)
+                         : scripted_as_text(x);
     uint64_t keep_ms = fenced_counter_ttl_ms(x);
 
     /* Several holders have one number, which is drawn after the grant. */
@@ -72,6 +73,8 @@ static void fenced_decide(struct exchange *x, const struct reply *reply)
 {
     bool raise = x->verb->kind == VERB_RAISE;
 
+    if (!raise)
+        scripted_acquire_is_loaded(x);
     if (reply->kind == REPLY_INTEGER && reply->integer > 0 &&
         reply->integer < EXACT_BELOW) {
         x->outcome.fence = (uint64_t)reply->integer;

@@ -20,6 +20,21 @@ bool scripted_as_text(const struct exchange *x)
     return x->always_text || x->step == BY_TEXT;
 }
 
+bool scripted_acquires_as_text(struct exchange *x)
+{
+    bool *loaded = &x->dialect->acquire_loaded[x->shared];
+    bool with_text =
+        scripted_as_text(x) || (x->dialect->several_servers && !*loaded);
+
+    *loaded = with_text; /* by its hash: not before the answer */
+    return with_text;
+}
+
+void scripted_acquire_is_loaded(struct exchange *x)
+{
+    x->dialect->acquire_loaded[x->shared] = true;
+}
+
 struct hand_over_arg scripted_hand_over(const struct exchange *x)
 {
     struct hand_over_arg arg = {""};

@@ -9,17 +9,9 @@
  */
 #include "wire/strategy.h"
 
-/* Of several servers the last one to answer is not waited for. If it did not
- * have the script, it would never be sent its text, and not hold the lock. */
-static bool take_as_text(const struct exchange *x)
-{
-    return scripted_as_text(x) ||
-           (x->dialect->several_servers && !x->dialect->take_loaded);
-}
-
 static unsigned take_encode(struct exchange *x, struct buf *out)
 {
-    return command_take(out, x->verb, take_as_text(x)) ? 1 : 0;
+    return command_take(out, x->verb, scripted_acquires_as_text(x)) ? 1 : 0;
 }
 
 static enum exchange_next take_replied(
@@ -31,7 +23,7 @@ static enum exchange_next take_replied(
         return EXCHANGE_AGAIN;
     if (reply->kind == REPLY_ERROR)
         return strategy_error_or_not_mine(x, reply);
-    x->dialect->take_loaded = true;
+    scripted_acquire_is_loaded(x);
     if (reply->kind == REPLY_ARRAY && reply->count == 1 &&
         item[0].kind == REPLY_INTEGER && item[0].integer == 1)
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);

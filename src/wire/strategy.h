@@ -43,8 +43,10 @@ struct dialect {
     /* Scripts were refused: check before the next acquire whether a lock could
      * be released at all. Remembered until the next handshake. */
     bool scripts_unverified;
-    bool no_watch;    /* that check found WATCH refused */
-    bool take_loaded; /* the server has the script of shared_take */
+    bool no_watch; /* that check found WATCH refused */
+    /* Which scripts that acquire a lock the server has, see
+     * scripted_acquires_as_text(): [x->shared]. */
+    bool acquire_loaded[2];
     /* What is known of the script that strategy_append_left() sends. */
     enum {
         HOLD_BACK_UNKNOWN,
@@ -238,6 +240,14 @@ bool scripted_as_text(const struct exchange *x);
 /* Does the reply say that the server does not have the script? Then the next
  * step sends it with its text. */
 bool scripted_wants_text(struct exchange *x, const struct reply *reply);
+/* The same for a script that acquires a lock. Of several servers the last one
+ * to answer is not waited for, and what it answers then is not read. If it did
+ * not have the script, it would never be sent its text, and never hold a lock.
+ * So its text is sent, unless the last answer from there has shown that it has
+ * the script. */
+bool scripted_acquires_as_text(struct exchange *x);
+/* There was such an answer. */
+void scripted_acquire_is_loaded(struct exchange *x);
 
 /* shared.c: ACQUIRE and INSPECT of a token that shares its lock */
 extern const struct strategy shared_take, shared_inspect;

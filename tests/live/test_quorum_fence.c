@@ -335,6 +335,37 @@ static void in_the_order_of_grants(void **state)
     assert_eventually(keys_at(5, "k") == 0);
 }
 
+/* What the last server answers is not read. Even so it is sent the text of a
+ * script that it does not have, if not by the first acquire, then by the second
+ * one: else a lock would never be held there. */
+static void the_last_one_holds_it_too(void **state)
+{
+    nxl_client *client = proxied_client(3, ONE_ATTEMPT);
+    nxl_lock *locks[] = {fenced_lock(client, 20000),
+        lock_with(client, "k", .ttl_ms = 20000, .shared = 1)};
+    do { /* until it is connected */
+        assert_result(nxl_lock_acquire(locks[1], 20000), NXL_OK, locks[1]);
+        assert_result(nxl_lock_release(locks[1]), NXL_OK, locks[1]);
+    } while (redis_calls(&servers[2], "eval") == 0);
+    proxy_delay(proxies[2], PROXY_DOWN, 30);
+    for (int i = 0; i < 6; i++) {
+        nxl_lock *lock = locks[i % 2];
+        for (int s = 0; s < 3; s++)
+            redis_run(&servers[s], "SCRIPT", "FLUSH", NULL);
+        for (int k = 0; k < 2; k++) {
+            assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
+            if (k == 1)
+                assert_eventually(redis_exists(&servers[2], "k"));
+            assert_result(nxl_lock_release(lock), NXL_OK, lock);
+            /* The release goes on during calls. */
+            assert_eventually(nxl_lock_inspect(lock, NULL) == NXL_FREE &&
+                              keys_at(3, "k") == 0);
+        }
+    }
+    nxl_lock_free(locks[1]);
+    end(locks[0], client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +377,7 @@ int main(void)
         quorum_test(too_few_can_be_raised),
         quorum_test(a_wait_goes_on),
         quorum_test(in_the_order_of_grants),
+        quorum_test(the_last_one_holds_it_too),
     };
     return quorum_run("fencing numbers over several servers");
 }

@@ -271,6 +271,47 @@ static void another_one_takes_over(void **state)
     assert_string_equal(sends_of(&y), "EVALSHA sha:release 1 k T");
 }
 
+/* Is the script of the next acquire sent with its text? */
+static bool acquires_by_text(void)
+{
+    exchange_begin(&x, &verb, NULL);
+    return strncmp(sends(), "EVAL text:", strlen("EVAL text:")) == 0;
+}
+
+/* Of several servers the answer of the last one is not read: it is sent the
+ * text unless an answer has shown that it has the script. */
+static void the_last_server_may_not_have_the_script(void **state)
+{
+    static const char *const granted[] = {":17", "[:1]"}; /* fence, take */
+
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        begin('a', 0);
+        dialect.several_servers = true;
+        if (shared)
+            verb.token = slice_of("123e4567-e89b-42d3-a456-426614174000+1/0");
+        else
+            verb.counter = slice_of("{k}:f");
+        assert_true(acquires_by_text());
+        assert_false(acquires_by_text()); /* it has been sent */
+        assert_true(acquires_by_text());  /* was that understood? */
+        assert_false(acquires_by_text());
+        assert_int_equal(answer(granted[shared]), EXCHANGE_DONE);
+        assert_false(acquires_by_text());
+        assert_int_equal(answer("-NOSCRIPT x"), EXCHANGE_AGAIN);
+        assert_contains(sends(), "EVAL text:");
+        assert_int_equal(answer(granted[shared]), EXCHANGE_DONE);
+        assert_false(acquires_by_text());
+        dialect_begin(&dialect);
+        assert_true(acquires_by_text());
+        dialect.several_servers = false;
+        dialect_begin(&dialect);
+        assert_false(acquires_by_text());
+        assert_false(acquires_by_text());
+        exchange_free(&x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +322,7 @@ int main(void)
         cmocka_unit_test(refused_to_discard_it),
         cmocka_unit_test(what_compares_by_itself),
         cmocka_unit_test(another_one_takes_over),
+        cmocka_unit_test(the_last_server_may_not_have_the_script),
     };
     return cmocka_run_group_tests_name("strategies_share", tests, NULL, NULL);
 }
