@@ -261,7 +261,8 @@ local function grant(s, key, lease)
     if s.lasts == 0 then
         done = redis.pcall('DEL', key)
     else
-        done = redis.pcall('ZREMRANGEBYSCORE', key, '-inf', s.text or now_of(s))
+        done = redis.pcall(
+            'ZREMRANGEBYSCORE', key, '-inf', s.text or now_of(s))
         if s.old and tonumber(done) then
             done = redis.pcall('ZREM', key, 'nxl=')
         end
