@@ -38,7 +38,8 @@ void scripted_acquire_is_loaded(struct exchange *x)
 struct hand_over_arg scripted_hand_over(const struct exchange *x)
 {
     struct hand_over_arg arg = {""};
-    if (x->dialect->no_line || x->dialect->now < x->hand_over_again)
+    if (x->dialect->no_line || x->dialect->several_servers ||
+        x->dialect->now < x->hand_over_again)
         arg.text[0] = '-';
     else if (x->verb->gap_ms > 0)
         snprintf(arg.text, sizeof(arg.text), "?%" PRIu32, x->verb->gap_ms);

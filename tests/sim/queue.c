@@ -342,7 +342,9 @@ void queue_hand_over(struct world *w, struct model_server *s,
         .state = *state, .release = m, .denied = denied(w, s, DENIED_SET)};
     if (marked_until_ms == 0 && !followed)
         return;
-    if (shared && holds_back(q) && q->count == 0 &&
+    /* Over several servers there is no line. */
+    bool stays = shared || w->options.servers > 1;
+    if (stays && holds_back(q) && q->count == 0 &&
         guarded_here(SIM_GUARD_MARK_STAYS))
         return; /* it is of a client that waits without a line */
     q->marked_until_ms = 0;

@@ -344,6 +344,17 @@ static void what_was_sent_before_it_was_known(void **state)
     assert_string_equal(outcome(), "mine");
 }
 
+/* Over several servers nobody is in line. What the mark says there is asked for
+ * by another client that waits, and stays when this one leaves. */
+static void nobody_is_handed_one_of_several_servers(void **state)
+{
+    (void)state;
+    dialect.several_servers = true;
+    begin('r', 0);
+    play("> EVALSHA sha:release 1 k T -\n:1", "mine");
+    dialect.several_servers = false;
+}
+
 /* The cache of a lock knows its release with a hand-over, and no other. */
 static void the_cache_is_of_the_usual_release(void **state)
 {
@@ -439,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_release_that_hands_over_to_nobody),
         cmocka_unit_test(a_release_with_somebody_behind),
         cmocka_unit_test(what_was_sent_before_it_was_known),
+        cmocka_unit_test(nobody_is_handed_one_of_several_servers),
         cmocka_unit_test(the_cache_is_of_the_usual_release),
         cmocka_unit_test(names_with_a_hash_tag),
         cmocka_unit_test(the_next_number),
