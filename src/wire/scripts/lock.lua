@@ -248,8 +248,8 @@ local function add(s, token, lease)
     return s
 end
 -- Grants the lock to the tokens that were added. Returns an error, if there is
--- one: it has been granted to none. If the lock was free, whatever the key still
--- holds is replaced, as in give_back(). lease: of an exclusive lock.
+-- one: it has been granted to none. If the lock was free, whatever the key
+-- still holds is replaced, as in give_back(). lease: of an exclusive lock.
 local function grant(s, key, lease)
     if not s.used then
         local done = redis.pcall('SET', key, s, 'PX', lease)
