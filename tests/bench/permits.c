@@ -152,6 +152,19 @@ redisContext *permits_connect(void)
     return NULL;
 }
 
+void permits_remove_keys(void)
+{
+    redisContext *redis = permits_connect();
+
+    if (!redis)
+        return;
+    /* The lock, its line, and that line's mark and gap. */
+    freeReplyObject(
+        redisCommand(redis, "DEL %s {%s}:nxl-l {%s}:nxl-w {%s}:nxl-g",
+            PERMITS_NAME, PERMITS_NAME, PERMITS_NAME, PERMITS_NAME));
+    redisFree(redis);
+}
+
 long long permits_ask(redisContext *redis, const char *format, ...)
 {
     va_list arguments;

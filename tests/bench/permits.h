@@ -7,7 +7,9 @@
 #ifndef NXLOCK_BENCH_PERMITS_H
 #define NXLOCK_BENCH_PERMITS_H
 
-#include "wait.h"
+#include "bench.h"
+
+#include <stdatomic.h>
 
 #include <hiredis/hiredis.h>
 #include <nxlock.h>
@@ -58,6 +60,8 @@ void permits_pin(bool one);
 
 /* A connection to the server under test, or NULL after permits_fail(). */
 redisContext *permits_connect(void);
+/* Removes the lock and its line. */
+void permits_remove_keys(void);
 /* An integer reply; -1: another one. */
 long long permits_ask(redisContext *redis, const char *format, ...);
 /* Microseconds that the server took for the command, by INFO commandstats. */

@@ -4,12 +4,14 @@
  *
  * Invariant: no crowd is measured whose members hold more permits at a time
  * than there are, or a writer beside somebody: that is an error. */
+#include "delay.h"
 #include "permits.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -362,7 +364,7 @@ int permits_quorum(void)
         rc = server_start(&servers[i], permits_run.program, NULL);
         if (rc == 0)
             rc = delay_start(&delays[i], servers[i].port) ||
-                 delay_adjust(&delays[i], WAIT_FAR_US);
+                 delay_adjust(&delays[i], DELAY_FAR_US);
         snprintf(url + strlen(url), sizeof(url) - strlen(url),
             "%sredis://127.0.0.1:%d", i ? "," : "", delays[i].port);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How long one waits for a lock that several hold: after a release, after the
  * death of a holder, and as one of a thousand readers behind a writer. */
+#include "delay.h"
 #include "permits.h"
 
 #include <poll.h>
@@ -140,7 +141,7 @@ static int hand_overs(redisContext *redis, const struct scene *scene,
     nxl_client_free(near);
     nxl_client_free(far);
     nxl_client_free(client);
-    wait_remove_keys(permits_run.server.port, PERMITS_NAME);
+    permits_remove_keys();
     return rc;
 }
 
@@ -183,8 +184,8 @@ int permits_handoff(void)
     for (int i = 0; rc == 0 && i < permits_run.rounds; i++) {
         struct histogram pings = {0};
 
-        rc = delay_adjust(&delay, WAIT_FAR_US) ||
-             wait_ping(delay.port, 200, &pings);
+        rc = delay_adjust(&delay, DELAY_FAR_US) ||
+             delay_ping(&delay, 200, &pings);
         rtt_us[i] = histogram_us(&pings, 0.5);
         for (int s = 0; rc == 0 && s < SCENES; s++)
             rc = hand_overs(redis, &scenes[s], permits_run.server.tcp_url, 3000,
@@ -252,7 +253,7 @@ static int one_death(const struct scene *scene, double *late_ms)
         (double)(int64_t)(bench_now_ns() - *asked_ns) / 1e6 - DEATH_TTL_MS;
     waitpid(pid, NULL, 0);
     nxl_client_free(client);
-    wait_remove_keys(permits_run.server.port, PERMITS_NAME);
+    permits_remove_keys();
     return 0;
 }
 

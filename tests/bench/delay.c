@@ -6,7 +6,7 @@
  *
  * Invariant: one delay for all bytes, so what came first is due first, and
  * one queue serves all connections. */
-#include "wait.h"
+#include "delay.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,6 +22,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <hiredis/hiredis.h>
 
 #define PAIRS 200
 #define CHUNK 16384
@@ -211,13 +213,32 @@ static int listen_at(int *port)
     return fd;
 }
 
+int delay_ping(
+    const struct delay *delay, int count, struct histogram *histogram)
+{
+    redisContext *redis = redisConnect("127.0.0.1", delay->port);
+    int rc = redis && !redis->err ? 0 : -1;
+
+    for (int i = 0; rc == 0 && i < count; i++) {
+        uint64_t before = bench_now_ns();
+        redisReply *reply = redisCommand(redis, "PING");
+
+        histogram_add(histogram, bench_now_ns() - before);
+        rc = reply && reply->type == REDIS_REPLY_STATUS ? 0 : -1;
+        freeReplyObject(reply);
+    }
+    if (redis)
+        redisFree(redis);
+    return rc;
+}
+
 int delay_adjust(const struct delay *delay, double rtt_us)
 {
     for (int i = 0; i < ADJUSTMENTS; i++) {
         struct histogram histogram = {0};
         double off_us, one_way_ns;
 
-        if (wait_ping(delay->port, PINGS, &histogram))
+        if (delay_ping(delay, PINGS, &histogram))
             return -1;
         off_us = histogram_us(&histogram, 0.5) - rtt_us;
         if (off_us < GOOD_US && off_us > -GOOD_US)
@@ -238,7 +259,7 @@ int delay_start(struct delay *delay, int port)
     delay->one_way_ns = mmap(NULL, sizeof(*delay->one_way_ns),
         PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (listener < 0 || delay->one_way_ns == MAP_FAILED) {
-        fprintf(stderr, "nxlock-bench-wait: cannot make a proxy: %s\n",
+        fprintf(stderr, "nxlock-bench-permits: cannot make a proxy: %s\n",
             strerror(errno));
         return -1;
     }
@@ -253,7 +274,7 @@ int delay_start(struct delay *delay, int port)
     close(listener);
     if (delay->pid > 0)
         return 0;
-    fprintf(stderr, "nxlock-bench-wait: the proxy does not work\n");
+    fprintf(stderr, "nxlock-bench-permits: the proxy does not work\n");
     delay_stop(delay);
     return -1;
 }
