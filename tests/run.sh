@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Builds nxlock and tests it, also on a machine that has nothing: missing
-# packages are installed first (apt-get, as root). The last line is the sum.
+# packages are installed first (apt-get, as root). The last line is the sum, and
+# how many programs that failed beside others were run a second time.
 #
 #     sh tests/run.sh            gcc with all suites, and 2000 seeds of the
 #                                simulator for each number of servers and of
@@ -138,8 +139,11 @@ finish() {
     [ -z "$unsteady" ] || echo "failed beside others, run again alone:$unsteady"
     echo "took longest, in seconds: $(sort -rn "$tally.seconds" | head -n 10 |
         tr '\n' ',' | sed 's/,$//; s/,/, /g')"
-    awk '{ p += $1; f += $2; s += $3 }
-        END { printf "%d passed, %d failed, %d skipped\n", p, f, s
+    # shellcheck disable=SC2086 # a list of names
+    set -- $unsteady
+    awk -v again=$# '{ p += $1; f += $2; s += $3 }
+        END { printf "%d passed, %d failed, %d skipped, %d run again\n", p, f,
+                  s, again
               exit !(p > 0 && f == 0) }' "$tally"
     exit $?
 }
