@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The list of commands. Besides its row here, a command needs only the files
- * NAME.c, with subcommand_NAME(), and help/NAME.txt. The enum, the table, the
- * calls and the build are made from this list.
+ * NAME.c, with subcommand_NAME(), and NAME.txt, its help, in the folder of its
+ * subject. The enum, the table, the calls and the build are made from this
+ * list.
  *
  * COMMAND(NUMBER, name, the other members of command_info)
  */

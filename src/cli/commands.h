@@ -7,8 +7,8 @@
 #define NXLOCK_CLI_COMMANDS_H
 
 #include "cli/args.h"
-#include "cli/environ.h"
-#include "cli/session.h"
+#include "cli/run/environ.h"
+#include "cli/run/session.h"
 
 #define COMMAND(number, name, ...)                                             \
     int subcommand_##name(const struct args *args);

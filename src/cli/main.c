@@ -12,17 +12,17 @@
 #include <nxlock.h>
 
 #include "cli/commands.h"
-#include "cli/conf_file.h"
-#include "cli/event.h"
-#include "cli/event_log.h"
+#include "cli/servers/conf_file.h"
+#include "cli/report/event.h"
+#include "cli/report/event_log.h"
 #include "cli/help.h"
-#include "cli/outbox.h"
+#include "cli/report/outbox.h"
 #include "cli/parse.h"
-#include "cli/report.h"
-#include "cli/secret.h"
-#include "cli/source.h"
+#include "cli/report/report.h"
+#include "cli/servers/secret.h"
+#include "cli/servers/source.h"
 #include "cli/table.h"
-#include "cli/timing.h"
+#include "cli/run/timing.h"
 
 static int (*const commands[COMMANDS])(const struct args *args) = {
 #define COMMAND(number, name, ...) [CMD_##number] = subcommand_##name,

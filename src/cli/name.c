@@ -14,8 +14,8 @@
 
 #include <nxlock.h>
 
-#include "cli/report.h"
-#include "cli/secret.h"
+#include "cli/report/report.h"
+#include "cli/servers/secret.h"
 
 #define SHOWN_WHOLE 80
 #define CUT_TO 64

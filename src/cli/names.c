@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report.h"
-#include "cli/secret.h"
+#include "cli/report/report.h"
+#include "cli/servers/secret.h"
 
 #define SHOWN_ALL 3
 

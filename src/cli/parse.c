@@ -15,8 +15,8 @@
 #include <nxlock.h>
 
 #include "cli/names.h"
-#include "cli/report.h"
-#include "cli/secret.h"
+#include "cli/report/report.h"
+#include "cli/servers/secret.h"
 #include "cli/table.h"
 #include "cli/value.h"
 #include "config/params.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one table of commands, options and exit codes, and functions to look
- * something up in it. The examples and prose of --help are in help/NAME.txt.
+ * something up in it. The examples and prose of --help are in NAME.txt, beside
+ * NAME.c.
  *
  * Invariant: an option is written once, here; no other file knows its name,
  * its limits or the commands that take it.

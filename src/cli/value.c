@@ -15,11 +15,11 @@
 #include <nxlock.h>
 
 #include "api/private.h"
-#include "cli/duration.h"
+#include "cli/report/duration.h"
 #include "cli/names.h"
-#include "cli/report.h"
-#include "cli/secret.h"
-#include "cli/urls.h"
+#include "cli/report/report.h"
+#include "cli/servers/secret.h"
+#include "cli/servers/urls.h"
 #include "wire/record.h"
 
 static int set_duration(struct args *args, const struct option *option,

@@ -5,7 +5,7 @@
  */
 #include "support/test.h"
 
-#include "cli/urls.h"
+#include "cli/servers/urls.h"
 
 #define LONG_HOST "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 

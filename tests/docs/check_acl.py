@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """check_acl.py NXLOCK_EXE
 
-docs/acl.md is what src/cli/acl_table.h says.
+docs/acl.md is what src/cli/doctor/acl_table.h says.
 Prints TAP; exits 1 on any difference. test_acl.py runs the lines.
 """
 

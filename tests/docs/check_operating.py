@@ -132,7 +132,7 @@ def tables(tap, page, run, success):
     tap.check(all(name in named for name in SENTINELS), "those of Sentinels")
     labels = [label for _, label in listed if label]
     tap.equal(labels, ["result"], "one label")
-    header = (ROOT / "src/cli/event.c").read_text("utf-8")
+    header = (ROOT / "src/cli/report/event.c").read_text("utf-8")
     words = re.findall(r"^    \[RESULT_\w+\] = \{\"([\w-]+)\"", header, re.M)
     table = page.split("| `result` |")[1].split("\n\n")[0]
     tap.equal(re.findall(r"^\| `([\w-]+)`", table, re.M), words, "its results")

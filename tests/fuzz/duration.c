@@ -4,7 +4,7 @@
  * here, in another way: the grammar first, then whole units and thousandths
  * of one apart.
  */
-#include "cli/duration.h"
+#include "cli/report/duration.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,8 +14,8 @@
 #include <nxlock.h>
 
 #include "cli/parse.h"
-#include "cli/report.h"
-#include "cli/secret.h"
+#include "cli/report/report.h"
+#include "cli/servers/secret.h"
 #include "cli/table.h"
 #include "fuzz/fuzz.h"
 #include "config/params.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of least permissions (cli/acl_table.h), row by row: a user with
- * exactly the permissions of a row can do what the row says, and without any
- * one of them gets what the row says of that.
+ * The table of least permissions (cli/doctor/acl_table.h), row by row: a user
+ * with exactly the permissions of a row can do what the row says, and without
+ * any one of them gets what the row says of that.
  */
 #include "live/acl_once.h"
 #include "support/proxy.h"

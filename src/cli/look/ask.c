@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asks the user.
+ *
+ * Invariant: only a y or yes that was typed, or --yes, means yes.
+ */
+#include "cli/look/ask.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/report/report.h"
+
+static bool answer_is_yes(void)
+{
+    char line[16];
+
+    if (!fgets(line, sizeof(line), stdin))
+        return false;
+    line[strcspn(line, "\n")] = '\0';
+    return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
+}
+
+int ask_user(const struct args *args, const char *question, const char *what)
+{
+    if (args->yes)
+        return 0;
+    if (!isatty(STDIN_FILENO)) {
+        say("standard input is not a terminal, cannot ask; add --yes to %s "
+            "anyway",
+            what);
+        return EXIT_USAGE;
+    }
+    fputs(question, stderr);
+    fflush(stderr);
+    if (answer_is_yes())
+        return 0;
+    say("nothing was changed");
+    return EXIT_BUSY;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* The holders of a lock, as one inspection has found them. */
+#include "cli/look/holders.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/private.h"
+#include "cli/doctor/acl_rules.h"
+#include "cli/report/duration.h"
+#include "cli/report/event.h"
+#include "cli/report/report.h"
+
+#define FIRST_ROOM 8
+/* The library shows no more of them. */
+#define SHOWN_MOST 1000
+
+/* ---------------------------------------------------------------- reading */
+
+static void add(struct holders *holders, const nxl_holder *holder)
+{
+    int64_t left_ms = holder->left_ms, permits = holder->permits;
+
+    holders->count++;
+    holders->used += holder->weight > 0 ? holder->weight : 1;
+    if (permits > 0 && (holders->permits == 0 || permits < holders->permits))
+        holders->permits = permits;
+    if (left_ms >= 0 && (holders->least_ms < 0 || left_ms < holders->least_ms))
+        holders->least_ms = left_ms;
+}
+
+/* The label points into the value, wherever that is copied to. */
+static void move_holder(nxl_holder *to, const nxl_holder *from)
+{
+    *to = *from;
+    if (from->label)
+        to->label = to->value + (from->label - from->value);
+}
+
+/* Makes the list as long as it is needed. False: no memory. */
+static bool make_room(struct holders *holders)
+{
+    size_t count = holders->count;
+    size_t room = count < FIRST_ROOM ? FIRST_ROOM : 2 * count;
+
+    if (count >= FIRST_ROOM ? (count & (count - 1)) != 0
+                            : holders->list != NULL)
+        return true;
+    nxl_holder *list = malloc(room * sizeof(*list));
+    if (!list)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        move_holder(&list[i], &holders->list[i]);
+    free(holders->list);
+    holders->list = list;
+    return true;
+}
+
+/* Was it found on an earlier server? */
+static bool is_listed(const struct holders *holders, const nxl_holder *holder)
+{
+    size_t i = 0;
+
+    while (
+        i < holders->count && !nxl_holder_is(&holders->list[i], holder->value))
+        i++;
+    return i < holders->count;
+}
+
+/* Adds those of one server. */
+static int read_server(
+    struct holders *holders, const nxl_lock *lock, size_t server)
+{
+    for (size_t i = 0;; i++) {
+        if (!make_room(holders))
+            return NXL_E_NOMEM;
+        nxl_holder *holder = &holders->list[holders->count];
+        *holder = (nxl_holder)NXL_HOLDER_INIT;
+        int rc = nxl_lock_holder_at(lock, server, i, holder);
+        if (rc != NXL_OK) {
+            holders->partial |= i == SHOWN_MOST || rc == NXL_E_NOMEM;
+            return NXL_OK;
+        }
+        if (server == 0 || !is_listed(holders, holder))
+            add(holders, holder);
+    }
+}
+
+static int read_list(struct holders *holders, const nxl_lock *lock)
+{
+    int rc = NXL_OK;
+
+    /* Each of several servers shows only one of its holders. */
+    holders->partial = holders->servers > 1;
+    for (size_t i = 0; rc == NXL_OK && i < holders->servers; i++)
+        rc = read_server(holders, lock, i);
+    return rc;
+}
+
+int holders_read(
+    struct holders *holders, struct session *session, const nxl_lock *lock)
+{
+    *holders = (struct holders){.first = NXL_HOLDER_INIT,
+        .servers = nxl_client_servers(session->client),
+        .least_ms = -1};
+    int rc = nxl_lock_holder(lock, &holders->first);
+    if (rc != NXL_OK)
+        return rc;
+    holders->shared = holders->first.weight > 0;
+    if (!holders->shared) {
+        add(holders, &holders->first);
+        return NXL_OK;
+    }
+    rc = read_list(holders, lock);
+    if (rc != NXL_OK)
+        holders_free(holders);
+    return rc;
+}
+
+/* The result of asking for the last member of the key's sorted set, and what it
+ * begins with. */
+static int ask_last_member(nxl_client *client, const char *key, bool *is_head)
+{
+    const char *words[] = {"ZRANGE", key, "-1", "-1"};
+    struct answer *last = NULL;
+    int rc = client_ask(client, 0, 4, words, NULL, &last);
+    const char *head = answer_item(last, 0, NULL);
+
+    *is_head = head && strncmp(head, "nxl=", 4) == 0;
+    answer_free(last);
+    return rc;
+}
+
+/* Is the key no string, but maybe a sorted set whose last member is that of a
+ * lock that several may hold? The library only says what is denied. */
+static bool is_hidden(struct session *session)
+{
+    nxl_client *client = session_asker(session);
+    struct answer *start = NULL;
+    bool is_string = true, is_head = false, denied = false;
+    char *key = NULL;
+
+    if (!client || asprintf(&key, "%s%s", nxl_client_prefix(client),
+                       session->args->name) < 0)
+        return false;
+    const char *words[] = {"GETRANGE", key, "0", "0"};
+    is_string =
+        client_ask(client, 0, 4, words, NULL, &start) != NXL_E_WRONG_TYPE;
+    if (!is_string)
+        denied = ask_last_member(client, key, &is_head) == NXL_E_DENIED;
+    answer_free(start);
+    free(key);
+    return is_head || denied;
+}
+
+int holders_take(struct holders *holders, struct session *session,
+    const nxl_lock *lock, int result)
+{
+    *holders = (struct holders){.first = NXL_HOLDER_INIT, .least_ms = -1};
+    if (result == NXL_OK)
+        return holders_read(holders, session, lock);
+    holders->hidden = result == NXL_E_DENIED && is_hidden(session);
+    return result;
+}
+
+int holders_ask(struct session *session, struct holders *holders)
+{
+    int rc = session_finish(session, nxl_lock_inspect_start(session->lock));
+
+    return holders_take(holders, session, session->lock, rc);
+}
+
+int holders_look(struct session *session, struct holders *holders)
+{
+    return holders_take(
+        holders, session, session->lock, nxl_lock_inspect(session->lock, NULL));
+}
+
+int holders_failed(
+    struct session *session, const struct holders *holders, int result)
+{
+    const char *name = session->args->shown;
+    const char *why = nxl_lock_errmsg(session->lock);
+    char words[ACL_WORDS];
+
+    if (!holders->hidden || session->caught != 0)
+        return session_failed(session, "look at", result);
+    event_report((struct event){.kind = EVENT_FAILED, .why = why},
+        "cannot look at '%s': several may hold it, and the user lacks one of "
+        "the permissions to see that: %s; see docs/acl.md",
+        name, acl_words(words, sizeof(words), ACL_BIT(HOLDERS)));
+    return EXIT_DENIED;
+}
+
+void holders_free(struct holders *holders)
+{
+    free(holders->list);
+    holders->list = NULL;
+    holders->count = 0;
+}
+
+const nxl_holder *holders_at(const struct holders *holders, size_t i)
+{
+    return holders->shared ? &holders->list[i] : &holders->first;
+}
+
+void holders_keep(struct holders *holders, size_t i)
+{
+    nxl_holder kept;
+
+    if (!holders->shared)
+        return;
+    move_holder(&kept, &holders->list[i]);
+    move_holder(&holders->first, &kept);
+    move_holder(&holders->list[0], &kept);
+    holders->count = 0;
+    holders->used = holders->permits = 0;
+    holders->least_ms = -1;
+    holders->partial = false;
+    add(holders, &kept);
+}
+
+/* What is left is never shown as 0, which would say that it was over. */
+static void subtract(nxl_holder *holder, int64_t ms)
+{
+    if (holder->left_ms > 0)
+        holder->left_ms = holder->left_ms > ms ? holder->left_ms - ms : 1;
+}
+
+void holders_subtract(struct holders *holders, int64_t ms)
+{
+    subtract(&holders->first, ms);
+    for (size_t i = 0; holders->shared && i < holders->count; i++)
+        subtract(&holders->list[i], ms);
+}
+
+/* ------------------------------------------------------------------- room */
+
+struct share holders_wanted(const struct args *args)
+{
+    struct share none = {0, 0};
+
+    if (!args_share(args))
+        return none;
+    return (struct share){
+        args->weight > 0 ? (uint32_t)args->weight : 1, (uint32_t)args->permits};
+}
+
+bool holders_leave_room(const struct holders *holders, struct share wanted)
+{
+    int64_t used = holders->used + wanted.weight;
+
+    if (holders->count == 0 || holder_is_over(&holders->first))
+        return true;
+    if (!holders->shared || wanted.weight == 0)
+        return false;
+    return (wanted.permits == 0 || used <= wanted.permits) &&
+           (holders->permits == 0 || used <= holders->permits);
+}
+
+bool holders_around(const struct holders *holders, struct share wanted)
+{
+    struct holders around = {.shared = holders->shared, .least_ms = -1};
+
+    if (!holders->shared)
+        return holder_is_around(&holders->first);
+    for (size_t i = 0; i < holders->count; i++) {
+        if (holder_is_around(&holders->list[i]))
+            add(&around, &holders->list[i]);
+    }
+    return around.count > 0 && !holders_leave_room(&around, wanted);
+}
+
+/* ------------------------------------------------------------------ words */
+
+const char *holders_share(char *out, int64_t used, int64_t permits)
+{
+    if (permits == 0)
+        snprintf(out, HOLDERS_SHARE, "shared");
+    else
+        snprintf(out, HOLDERS_SHARE, "%" PRId64 " of %" PRId64 " permits", used,
+            permits);
+    return out;
+}
+
+const char *holders_who(char *out, const struct holders *holders)
+{
+    if (holders->count == 1 && !holders->partial)
+        return holder_who(out, &holders->first);
+    snprintf(out, HOLDER_WHO, "%s%zu holder%s",
+        holders->partial ? "at least " : "", holders->count,
+        holders->count == 1 ? "" : "s");
+    return out;
+}
+
+const char *holders_words(char *out, const struct holders *holders)
+{
+    char who[HOLDER_WHO], share[HOLDERS_SHARE], left[DURATION_ROOM];
+
+    if (!holders->shared)
+        return holder_words(out, &holders->first);
+    holders_who(who, holders);
+    holders_share(share, holders->used, holders->permits);
+    if (holders->count == 1 && !holders->partial)
+        snprintf(out, HOLDER_WORDS, "held by %s, %s, %s left", who, share,
+            duration_left(left, holders->first.left_ms));
+    else
+        snprintf(out, HOLDER_WORDS, "held by %s, %s", who, share);
+    return out;
+}
+
+const char *holders_line(
+    char *out, const struct holders *holders, const nxl_holder *holder)
+{
+    char who[HOLDER_WHO], share[HOLDERS_SHARE], left[DURATION_ROOM];
+
+    if (holder->permits != holders->permits)
+        holders_share(share, holder->weight, holder->permits);
+    else if (holder->permits == 0)
+        share[0] = '\0';
+    else
+        snprintf(share, sizeof(share), "%" PRId64 " %s", holder->weight,
+            holder->weight == 1 ? "permit" : "permits");
+    if (!holder->label)
+        snprintf(who, sizeof(who), "(no label)");
+    else
+        holder_who(who, holder);
+    snprintf(out, HOLDER_WORDS, "%.*s %s%s%s, %s left", TOKEN_SHOWN,
+        holder->value, who, share[0] == '\0' ? "" : ", ", share,
+        duration_left(left, holder->left_ms));
+    return out;
+}
+
+const char *holders_sum(char *out, const struct holders *holders)
+{
+    const char *least = holders->partial ? "at least " : "";
+    char share[HOLDERS_SHARE];
+
+    if (holders->permits == 0)
+        snprintf(
+            out, HOLDER_WORDS, "held by %s%zu, shared", least, holders->count);
+    else
+        snprintf(out, HOLDER_WORDS, "%s%s held", least,
+            holders_share(share, holders->used, holders->permits));
+    return out;
+}
+
+void holders_json_share(struct json *json, const nxl_holder *holder)
+{
+    if (holder->weight > 0)
+        json_number(json, "weight", holder->weight);
+    if (holder->permits > 0)
+        json_number(json, "permits", holder->permits);
+}
+
+void holders_json(struct json *json, const struct holders *holders)
+{
+    const char *kind = holders->permits > 0 ? "permits" : "shared";
+    struct json item;
+
+    json_text(json, "kind", kind, strlen(kind));
+    json_number(json, "permits_held", holders->used);
+    if (holders->permits > 0)
+        json_number(json, "permits", holders->permits);
+    if (holders->partial)
+        json_true(json, "more_holders");
+    json_list_begin(json, "holders");
+    for (size_t i = 0; i < holders->count; i++) {
+        const nxl_holder *holder = &holders->list[i];
+        json_item(json, &item, i == 0);
+        holder_json(&item, holder);
+        holders_json_share(&item, holder);
+        json_item_end(&item);
+    }
+    json_list_end(json);
+}

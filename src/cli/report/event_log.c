@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The log: one line or JSON object for each event.
+ *
+ * Invariant: writing never blocks, and the run is not affected. A line that is
+ * not taken at once is kept until the end, and lost if the log does not take it
+ * then either, or its disk is full. Only the first loss is reported, on
+ * standard error.
+ *
+ * syslog(3) is not used: it blocks while the daemon does not read, and the
+ * command would not be stopped in time.
+ */
+#include "cli/report/event_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <nxlock.h>
+
+#include "cli/servers/conf.h"
+#include "cli/report/event.h"
+#include "cli/report/json.h"
+#include "cli/report/outbox.h"
+#include "cli/report/report.h"
+
+#define SYSLOG_SOCKET "/dev/log"
+
+/* A pipe takes so many bytes at once or, with O_NONBLOCK, none. */
+#define LINE_ROOM PIPE_BUF
+/* A datagram is never cut: the sentence is its longest part. */
+#define DATAGRAM_ROOM 8192
+#define TIME_ROOM 40
+#define WHY_ROOM 512
+
+static struct {
+    const struct args *args;
+    struct outlet outlet;
+    bool warned;
+    struct sockaddr_un to; /* syslog */
+} logger = {.outlet.fd = -1};
+
+/* ------------------------------------------------------------------- facts */
+
+#define ON(kind) (1U << EVENT_##kind)
+
+/* The numbers of an event. 0 means "not known", and is not written, unless the
+ * event is one of these kinds. */
+static const struct {
+    const char *json;
+    size_t member;
+    unsigned kinds; /* bits of ON(): here 0 is a value like any other */
+    bool is_int;
+} numbers[] = {
+    {"waited_ms", offsetof(struct event, waited_ms),
+        ON(ACQUIRED) | ON(FREE) | ON(SKIPPED), false},
+    {"held_ms", offsetof(struct event, held_ms), 0, false},
+    {"left_ms", offsetof(struct event, left_ms),
+        ON(ACQUIRED) | ON(RENEWED) | ON(NOT_RENEWED) | ON(RENEWED_AGAIN) |
+            ON(LEFT_HELD),
+        false},
+    {"ran_ms", offsetof(struct event, ran_ms), ON(COMMAND_ENDED), false},
+    {"pause_ms", offsetof(struct event, pause_ms), ON(FAILOVER), false},
+    {"fence", offsetof(struct event, fence), 0, false},
+    {"command_pid", offsetof(struct event, pid), 0, false},
+    {"code", offsetof(struct event, code), ON(COMMAND_ENDED) | ON(ENDED), true},
+};
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+/* False: the event does not have it. */
+static bool number_of(const struct event *event, size_t i, int64_t *number)
+{
+    const char *member = (const char *)event + numbers[i].member;
+    int small;
+
+    if (numbers[i].is_int) {
+        memcpy(&small, member, sizeof(small));
+        *number = small;
+    } else {
+        memcpy(number, member, sizeof(*number));
+    }
+    return *number > 0 ||
+           (*number == 0 && (numbers[i].kinds & 1U << event->kind));
+}
+
+/* How much of an event is written: less if it does not fit into one write. A
+ * name that is cut says how long it is. */
+enum extent { WHOLE, NOT_ALL_NAMES, ONLY_NAME, NAME_CUT, EXTENTS };
+
+/* The words of an event; why is a copy without control characters. */
+struct word {
+    const char *json, *text;
+};
+#define WORDS 7
+
+static void words_of(const struct event *event, enum extent extent, char *why,
+    struct word words[WORDS])
+{
+    bool skipped = event->kind == EVENT_SKIPPED;
+    bool ended = event->kind == EVENT_ENDED;
+
+    if (event->why) {
+        snprintf(why, WHY_ROOM, "%s", event->why);
+        clean_text(why, strlen(why));
+    }
+    words[0] =
+        (struct word){"name", extent == NAME_CUT ? event->shown : event->name};
+    words[1] = (struct word){"label", event->label};
+    words[2] = (struct word){"holder", event->holder};
+    words[3] =
+        (struct word){"reason", skipped ? event_skip_word(event->skip) : NULL};
+    words[4] = (struct word){
+        "result", ended ? event_result_word(event->result) : NULL};
+    words[5] = (struct word){"why", event->why ? why : NULL};
+    words[6] = (struct word){"busy", event->busy};
+}
+
+/* ------------------------------------------------------------------ writing */
+
+static void warn_of_loss(int why)
+{
+    bool warned = logger.warned;
+
+    logger.warned = true;
+    if (warned)
+        return;
+    if (logger.args->log == LOG_TO_FILE)
+        say("cannot log to '%s': %s; the run continues",
+            logger.args->log_word + strlen(LOG_FILE), strerror(why));
+    else
+        say("cannot log to syslog at %s: %s; the run continues; without such a "
+            "daemon, use --log stderr",
+            logger.to.sun_path,
+            why == EAGAIN ? "it does not read" : strerror(why));
+    conf_mention(logger.args, VALUE_CHOICE);
+}
+
+static void write_line(const char *line, size_t length)
+{
+    outbox_write(&logger.outlet, line, length);
+}
+
+static void write_syslog(const struct event *event)
+{
+    char line[DATAGRAM_ROOM], when[TIME_ROOM] = "";
+    struct tm tm;
+
+    if (localtime_r(&event->time.tv_sec, &tm))
+        strftime(when, sizeof(when), "%b %e %H:%M:%S", &tm);
+    int length = snprintf(line, sizeof(line), "<%d>%s nxlock[%ld]: %s",
+        LOG_USER | event_priority(event), when, (long)getpid(),
+        event->sentence);
+    write_line(line, (size_t)length);
+}
+
+/* The time as in RFC 3339, to the millisecond. */
+static const char *utc_words(char *out, const struct timespec *time)
+{
+    struct tm tm;
+    size_t length = 0;
+
+    if (gmtime_r(&time->tv_sec, &tm))
+        length = strftime(out, TIME_ROOM, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(
+        out + length, TIME_ROOM - length, ".%03ldZ", time->tv_nsec / 1000000);
+    return out;
+}
+
+static void write_words(const struct event *event)
+{
+    char line[LINE_ROOM], when[TIME_ROOM];
+    int length = snprintf(line, sizeof(line), "nxlock: %s %s\n",
+        utc_words(when, &event->time), event->sentence);
+
+    write_line(line, (size_t)length);
+}
+
+/* Several processes share the file, so each line has its number. */
+static void write_to_file(const struct event *event)
+{
+    char line[LINE_ROOM], when[TIME_ROOM];
+    int length = snprintf(line, sizeof(line), "%s nxlock[%ld]: %s\n",
+        utc_words(when, &event->time), (long)getpid(), event->sentence);
+
+    write_line(line, (size_t)length);
+}
+
+/* All names, each with its fencing token if the event has these. */
+static void put_names(struct json *json, const struct event *event)
+{
+    struct json item;
+
+    json_list_begin(json, "names");
+    for (size_t i = 0; i <= event->also_count; i++) {
+        const char *name = i == 0 ? event->name : event->also[i - 1];
+        json_item(json, &item, i == 0);
+        json_text(&item, "name", name, strlen(name));
+        if (event->fences && event->fences[i] > 0)
+            json_number(&item, "fence", (int64_t)event->fences[i]);
+        json_item_end(&item);
+    }
+    json_list_end(json);
+}
+
+static void put_json(
+    struct json *json, const struct event *event, enum extent extent)
+{
+    char when[TIME_ROOM], why[WHY_ROOM];
+    const char *kind = event_kind_word(event->kind);
+    struct word words[WORDS];
+    int64_t number;
+
+    json_number(json, "v", JSON_VERSION);
+    utc_words(when, &event->time);
+    json_text(json, "time", when, strlen(when));
+    json_text(json, "event", kind, strlen(kind));
+    json_number(json, "priority", event_priority(event));
+    json_number(json, "pid", getpid());
+    words_of(event, extent, why, words);
+    for (size_t i = 0; i < WORDS; i++) {
+        if (words[i].text && (extent < ONLY_NAME || i == 0))
+            json_text(
+                json, words[i].json, words[i].text, strlen(words[i].text));
+    }
+    if (event->also_count > 0 && extent == WHOLE)
+        put_names(json, event);
+    for (size_t i = 0; i < NUMBERS; i++) {
+        if (number_of(event, i, &number))
+            json_number(json, numbers[i].json, number);
+    }
+    if (extent < ONLY_NAME)
+        json_text(json, "message", event->sentence, strlen(event->sentence));
+    json_end(json);
+}
+
+/* What is not UTF-8 becomes longer. */
+static void write_json(const struct event *event)
+{
+    char line[LINE_ROOM];
+
+    for (enum extent extent = WHOLE; extent < EXTENTS; extent++) {
+        struct json json;
+        FILE *out = fmemopen(line, sizeof(line), "w");
+        if (!out)
+            return;
+        json_begin(&json, out);
+        put_json(&json, event, extent);
+        bool fits = fflush(out) == 0;
+        long length = ftell(out);
+        fclose(out);
+        if (fits && length > 0) {
+            write_line(line, (size_t)length);
+            return;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static void write_event(const struct event *event)
+{
+    if (event->logged)
+        return;
+    switch ((enum log)logger.args->log) {
+    case LOG_TO_SYSLOG:
+        write_syslog(event);
+        break;
+    case LOG_TO_FILE:
+        write_to_file(event);
+        break;
+    case LOG_TO_STDERR:
+        write_words(event);
+        break;
+    case LOG_TO_JSON:
+        write_json(event);
+        break;
+    case LOG_NOWHERE:
+        break;
+    }
+}
+
+/* A datagram is sent to a path and not over a connection, so that it arrives
+ * after a restart of the daemon too. */
+static void open_syslog(void)
+{
+    const char *other = getenv(LOG_VARIABLE);
+
+    logger.to.sun_family = AF_UNIX;
+    snprintf(logger.to.sun_path, sizeof(logger.to.sun_path), "%s",
+        other && other[0] != '\0' ? other : SYSLOG_SOCKET);
+    logger.outlet =
+        (struct outlet){.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0),
+            .kind = OUTLET_DATAGRAM,
+            .to = &logger.to,
+            .lost = warn_of_loss};
+}
+
+/* A descriptor of its own: the watchdog keeps it, CMD does not get it. */
+static void open_stderr(void)
+{
+    logger.outlet.kind = OUTLET_STREAM;
+    logger.outlet.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+/* Only a regular file: a pipe or a device could block. Returns an exit code. */
+static int open_file(const char *path)
+{
+    struct stat info;
+    int fd = open(path,
+        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+        0640);
+    const char *why = fd < 0 || fstat(fd, &info) != 0 ? strerror(errno)
+                      : S_ISREG(info.st_mode)         ? NULL
+                                              : "it is not a regular file";
+
+    logger.outlet =
+        (struct outlet){.fd = fd, .kind = OUTLET_STREAM, .lost = warn_of_loss};
+    if (!why)
+        return 0;
+    say("cannot log to '%s': %s; name a file that this user may write, or "
+        "another --log",
+        path, why);
+    conf_mention(logger.args, VALUE_CHOICE);
+    return EXIT_CONFIG;
+}
+
+int event_log_open(const struct args *args)
+{
+    int code = 0;
+
+    logger.args = args;
+    if (args->log == LOG_NOWHERE)
+        return 0;
+    if (args->log == LOG_TO_SYSLOG)
+        open_syslog();
+    else if (args->log == LOG_TO_FILE)
+        code = open_file(args->log_word + strlen(LOG_FILE));
+    else
+        open_stderr();
+    if (code == 0)
+        event_add_sink(write_event);
+    return code;
+}
+
+int event_log_fd(void)
+{
+    return logger.outlet.fd;
+}
+
+bool event_log_forget(void)
+{
+    return outbox_forget(&logger.outlet);
+}

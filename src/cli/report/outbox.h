@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines for readers that may be slow: standard error, and the log.
+ */
+#ifndef NXLOCK_CLI_REPORT_OUTBOX_H
+#define NXLOCK_CLI_REPORT_OUTBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+/* How long outbox_end() waits for a reader that reads nothing at all. */
+#define OUTBOX_PATIENCE (5000000000ULL)
+
+enum outlet_kind {
+    OUTLET_STREAM, /* a pipe, a terminal, a stream socket or a file */
+    OUTLET_DATAGRAM
+};
+
+/* Where lines go. Static: it is still needed at the end of the process. */
+struct outlet {
+    int fd;
+    enum outlet_kind kind;
+    const struct sockaddr_un *to; /* of a datagram */
+    void (*lost)(int why);        /* a line was lost; an errno. NULL: nothing */
+    /* Of outbox.c: */
+    struct held *first, *last; /* lines that are kept */
+    size_t bytes;              /* of these */
+    size_t dropped;            /* lines that were dropped before them */
+    bool stopped;              /* a terminal that takes nothing */
+    struct outlet *next;
+};
+
+/* Writes a line, of at most PIPE_BUF bytes. Does not block: a line that is not
+ * taken now is kept, and written before the next one, by outbox_turn() or by
+ * outbox_end(). If the reader is gone, the line is dropped. */
+void outbox_write(struct outlet *outlet, const char *line, size_t length);
+
+/* Writes what was kept and is taken now. Does not block. */
+void outbox_turn(void);
+
+/* Drops what was kept. False: nothing. */
+bool outbox_forget(struct outlet *outlet);
+
+/* Before this process ends, and after it has released everything: writes what
+ * was kept, until all is written or nothing was taken for that many ns. */
+void outbox_end(uint64_t patience);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Creates the client for the servers of a command line.
+ *
+ * Invariant: if it cannot be created, the message says where the wrong part
+ * came from: a URL, an option or a variable.
+ */
+#include "cli/servers/connect.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/servers/conf.h"
+#include "cli/report/diagnostic.h"
+#include "cli/help.h"
+#include "cli/report/report.h"
+#include "cli/servers/source.h"
+#include "cli/table.h"
+#include "cli/value.h"
+#include "cli/servers/variables.h"
+
+#define ADDRESS_ROOM 320
+#define WORDS_ROOM 1024
+#define WITH_ROOM (CONF_ROOM + 128)
+
+bool connect_urls(const struct args *args, struct url_list *list)
+{
+    if (!url_list_make(list, args->urls, args->url_count, args->query))
+        return false;
+    if (variables_add(args, list) && conf_add(args, list, false))
+        return true;
+    url_list_free(list);
+    return false;
+}
+
+static int make_client(nxl_client **client, const struct url_list *list,
+    const nxl_client_options *options)
+{
+    return nxl_client_new_urls(
+        client, (const char *const *)list->urls, list->count, options);
+}
+
+/* Reports what is wrong with the URLs: for doctor, that is a finding. */
+static void tell(const struct args *args, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void tell(const struct args *args, const char *format, ...)
+{
+    struct diagnostics findings = {.json = args->json};
+    char words[WORDS_ROOM];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(words, sizeof(words), format, arguments);
+    va_end(arguments);
+    if (args->command == CMD_DOCTOR)
+        diagnostic(&findings, LEVEL_FAIL, "url", NULL, "%s", words);
+    else
+        say("%s", words);
+}
+
+/* Are the URLs valid without what options add, given the password that they may
+ * need? */
+static bool urls_are_right(const struct args *args)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    struct args alone = *args;
+    struct url_list list;
+    nxl_client *probe = NULL;
+
+    alone.query = NULL;
+    if (!connect_urls(&alone, &list))
+        return false;
+    bool right = make_client(&probe, &list, &options) == NXL_OK;
+    nxl_client_free(probe);
+    url_list_free(&list);
+    return right;
+}
+
+/* The first TLS option that was given, or NULL. */
+static const struct option *tls_option(const struct args *args)
+{
+    const struct option *option;
+
+    for (size_t i = 0; (option = option_at(args->command, &i));) {
+        if (option_of_tls(option) &&
+            value_has_parameter(args->query, option->variable))
+            break;
+    }
+    return option;
+}
+
+/* Reports a TLS option that reaches a URL without TLS. False: there is none. */
+static bool say_plain(const struct args *args, const struct option *option)
+{
+    struct url_list list;
+    char address[ADDRESS_ROOM];
+    size_t i = 0;
+
+    if (!url_list_make(&list, args->urls, args->url_count, NULL))
+        return false;
+    while (i < list.count && url_uses_tls(list.urls[i]))
+        i++;
+    bool plain = i < list.count;
+    if (plain)
+        tell(args,
+            "--%s is for TLS, which %s%s does not use; write rediss:// (or "
+            "valkeys://) in %s",
+            option->name, url_address(address, sizeof(address), list.urls[i]),
+            source_is_default(args) ? " (the default URL)" : "",
+            source_is_default(args) ? "a URL of your own, with -u"
+                                    : "that URL");
+    url_list_free(&list);
+    return plain;
+}
+
+/* Adds what is used together with the URLs to with, as " with A and B". */
+static void add_with(char with[WITH_ROOM], const char *before, const char *what)
+{
+    size_t used = strlen(with);
+
+    if (what[0] != '\0')
+        snprintf(with + used, WITH_ROOM - used, "%s%s%s",
+            used > 0 ? " and " : " with ", before, what);
+}
+
+/* Adds the options that were given and are parameters of the URLs. */
+static void add_options(char with[WITH_ROOM], const struct args *args)
+{
+    const struct option *option;
+
+    for (size_t i = 0; (option = option_at(args->command, &i));) {
+        if (option->type == VALUE_PARAMETER &&
+            value_has_parameter(args->query, option->variable))
+            add_with(with, "--", option->name);
+    }
+}
+
+static int report_url(
+    const struct args *args, const char *why, bool no_password)
+{
+    const struct option *tls = tls_option(args);
+    char with[WITH_ROOM] = "", settings[CONF_ROOM], source[SOURCE_ROOM];
+    bool right = urls_are_right(args);
+
+    if (right && tls && say_plain(args, tls))
+        return EXIT_CONFIG;
+    if (right && args->query)
+        add_options(with, args);
+    add_with(with, "", variables_used(why) ? PASSWORD_FILE_VARIABLE : "");
+    add_with(with, "", conf_used(settings, args, why));
+    tell(args, "%s%s: %s", source_words(source, args), with, why);
+    if (no_password)
+        say("put the password into a file (--password-file FILE or "
+            "NXLOCK_PASSWORD_FILE), or into NXLOCK_PASSWORD");
+    bool about_file = tls || value_has_parameter(args->query, "password_file");
+    return right && args->query && !about_file ? EXIT_USAGE : EXIT_CONFIG;
+}
+
+int connect_client(
+    nxl_client **client, const struct args *args, nxl_client_options *options)
+{
+    char why[512] = "", source[SOURCE_ROOM];
+    struct url_list list;
+
+    if (!connect_urls(args, &list)) {
+        say("out of memory");
+        return EXIT_INTERNAL;
+    }
+    options->errbuf = why;
+    options->errbuf_size = sizeof(why);
+    int rc = make_client(client, &list, options);
+    bool no_password = url_list_lacks_password(&list);
+    bool lacks = no_password || url_list_lacks_sentinel_password(&list);
+    url_list_free(&list);
+    if (rc == NXL_OK)
+        return 0;
+    if (rc == NXL_E_URL && lacks && source_is_stripped(args)) {
+        source_explain();
+        return EXIT_DENIED;
+    }
+    if (rc == NXL_E_URL)
+        return report_url(args, why, no_password);
+    say("%s: %s", source_words(source, args), failure_words(why, rc));
+    return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
+}
+
+static void say_default(void)
+{
+    static bool said;
+
+    if (!said)
+        say("no server was given, so " FALLBACK_URL " was used; give one with "
+            "-u URL, --url-file FILE, NXLOCK_URL or %s",
+            system_config);
+    said = true;
+}
+
+/* Reports, once, which line of the configuration file names the server. */
+static void say_conf(const struct args *args)
+{
+    static bool said;
+    char source[SOURCE_ROOM];
+
+    if (!said)
+        say("the URL is from %s", source_words(source, args));
+    said = true;
+}
+
+/* Has a server accepted the login? Then what it denies is a command or a key.
+ */
+static bool is_logged_in(nxl_client *client)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+
+    for (size_t i = 0; i < nxl_client_servers(client); i++) {
+        if (nxl_client_server_facts(client, i, &facts) == NXL_OK &&
+            facts.logged_in)
+            return true;
+    }
+    return false;
+}
+
+void connect_advise(const struct args *args, nxl_client *client, int result)
+{
+    char pasted[NAME_PASTED] = "";
+
+    if (args->name)
+        name_pasted(pasted, args->name);
+    if (result == NXL_E_DENIED && source_is_stripped(args))
+        source_explain();
+    else if (result == NXL_E_DENIED && is_logged_in(client))
+        say("'nxlock doctor%s%s', with the same server and user, names a "
+            "missing permission; docs/acl.md has all that are needed",
+            pasted[0] != '\0' ? " " : "", pasted);
+    else if (result == NXL_E_UNREACHABLE && source_is_default(args))
+        say_default();
+    if ((result == NXL_E_UNREACHABLE || result == NXL_E_DENIED) &&
+        source_is_conf(args))
+        say_conf(args);
+}

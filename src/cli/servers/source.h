@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the URLs of the servers come from: -u, --url-file, the environment, the
+ * configuration file, or the default.
+ */
+#ifndef NXLOCK_CLI_SERVERS_SOURCE_H
+#define NXLOCK_CLI_SERVERS_SOURCE_H
+
+#include "cli/args.h"
+
+#define FALLBACK_URL "redis://127.0.0.1:6379"
+
+/* Reads the configuration file, and fills in its defaults, the URLs of args,
+ * and the password of NXLOCK_PASSWORD. It also overwrites passwords in this
+ * process's command line and, for run, in its own environment, which CMD could
+ * read in /proc. 0, or an exit code after reporting what is wrong. */
+int source_settle(struct args *args);
+
+/* Was no server given, so that FALLBACK_URL is used? */
+bool source_is_default(const struct args *args);
+
+/* Do the URLs come from the configuration file? */
+bool source_is_conf(const struct args *args);
+/* Copies the origin of the URLs, as in "/etc/nxlock.conf line 3" or
+ * "/etc/app/url (--url-file)". Returns out. */
+#define SOURCE_ROOM 512
+const char *source_words(char *out, const struct args *args);
+
+/* Do the URLs come from an enclosing 'nxlock run', which removed the passwords?
+ */
+bool source_is_stripped(const struct args *args);
+/* Reports that, and what to do, once. */
+void source_explain(void);
+
+#endif

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The URLs of a command line or variable.
+ *
+ * Invariant: the library says where a URL ends and what it means, so that an
+ * option reaches every server and no password is cut in two. The text of a URL
+ * is searched here only to change it, and to hide passwords in one that is
+ * malformed.
+ */
+#include "cli/servers/urls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nxlock.h>
+
+#include "api/private.h"
+#include "config/url.h"
+
+static bool list_add(
+    struct url_list *list, const char *from, size_t length, const char *query)
+{
+    char **urls = realloc(list->urls, (list->count + 1) * sizeof(*urls));
+    char *url = NULL;
+    const char *join = "";
+
+    if (!urls)
+        return false;
+    list->urls = urls;
+    if (!query || length == 0 || from[length - 1] == ',')
+        query = ""; /* the library reports an empty element */
+    else if (!memchr(from, '?', length))
+        join = "?";
+    else if (from[length - 1] != '?' && from[length - 1] != '&')
+        join = "&";
+    if (asprintf(&url, "%.*s%s%s", (int)length, from, join, query) < 0)
+        return false;
+    list->urls[list->count++] = url;
+    return true;
+}
+
+bool url_list_make(struct url_list *list, const char *const *texts,
+    size_t count, const char *query)
+{
+    list->urls = NULL;
+    list->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *from = texts[i];
+        for (;;) {
+            const char *end = from + url_length(from);
+            if (!list_add(list, from, (size_t)(end - from), query)) {
+                url_list_free(list);
+                return false;
+            }
+            if (*end == '\0')
+                break;
+            from = end + 1;
+        }
+    }
+    return true;
+}
+
+void url_list_free(struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        explicit_bzero(list->urls[i], strlen(list->urls[i]));
+        free(list->urls[i]);
+    }
+    free(list->urls);
+    list->urls = NULL;
+    list->count = 0;
+}
+
+/* --------------------------------------------------------- its parameters */
+
+#define NEEDS_NO_CODE                                                          \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+void url_encode(char *out, const char *value)
+{
+    static const char hex[] = "0123456789ABCDEF";
+
+    for (; *value != '\0'; value++) {
+        unsigned char byte = (unsigned char)*value;
+        bool special = !strchr(NEEDS_NO_CODE, *value);
+        *out++ = special ? '%' : *value;
+        if (special) {
+            *out++ = hex[byte >> 4];
+            *out++ = hex[byte & 15];
+        }
+    }
+    *out = '\0';
+}
+
+/* "name=value" among the parameters of url, at the value; or NULL. */
+static char *find_parameter(const char *url, const char *name)
+{
+    size_t length = strlen(name);
+    const char *at = strchr(url, '?');
+
+    while (at) {
+        at++;
+        if (strncmp(at, name, length) == 0 && at[length] == '=')
+            return (char *)at + length + 1;
+        at = strchr(at, '&');
+    }
+    return NULL;
+}
+
+bool url_list_set(
+    struct url_list *list, size_t i, const char *name, const char *value)
+{
+    struct url_list one;
+    size_t room = strlen(name) + 3 * strlen(value) + 2;
+    char *query = malloc(room);
+    const char *text = list->urls[i];
+
+    if (!query)
+        return false;
+    url_encode(query + snprintf(query, room, "%s=", name), value);
+    bool made = url_list_make(&one, &text, 1, query);
+    explicit_bzero(query, room);
+    free(query);
+    if (!made)
+        return false;
+    char *had = list->urls[i];
+    list->urls[i] = one.urls[0];
+    one.urls[0] = had;
+    url_list_free(&one);
+    return true;
+}
+
+static void drop(char *url, const char *name)
+{
+    char *value = find_parameter(url, name);
+
+    if (!value)
+        return;
+    /* With the '&' behind it; one that is left at the end is fine. */
+    char *from = value - strlen(name) - 1;
+    char *rest = value + strcspn(value, "&");
+    if (*rest == '&')
+        rest++;
+    else if (from[-1] == '&' || from[-1] == '?')
+        from--;
+    memmove(from, rest, strlen(rest) + 1);
+}
+
+void url_list_drop(struct url_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        drop(list->urls[i], name);
+}
+
+/* ----------------------------------------------------------- its passwords */
+
+/* The parameters that are one. */
+static const char *const password_names[] = {
+    "password", "sentinel_password", NULL};
+
+/* Finds "user:password" in url: *from is its beginning; returns its end, the
+ * last '@' before '/' or '?', as in the library. NULL: there is none. */
+static char *credentials(const char *url, char **from)
+{
+    const char *scheme = strstr(url, "://");
+
+    if (!scheme)
+        return NULL;
+    *from = (char *)scheme + 3;
+    for (char *at = *from + strcspn(*from, "/?"); at > *from; at--) {
+        if (at[-1] == '@')
+            return at - 1;
+    }
+    return NULL;
+}
+
+void url_list_strip_passwords(struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        char *from, *at = credentials(list->urls[i], &from);
+        char *colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
+        if (colon && colon == from)
+            memmove(from, at + 1, strlen(at + 1) + 1);
+        else if (colon)
+            memmove(colon, at, strlen(at) + 1);
+        for (const char *const *name = password_names; *name; name++)
+            while (find_parameter(list->urls[i], *name))
+                drop(list->urls[i], *name);
+    }
+}
+
+/* The value if a parameter with a password begins at text, or NULL. */
+static char *value_of_password(char *text)
+{
+    for (const char *const *name = password_names; *name; name++) {
+        size_t length = strlen(*name);
+        if (strncmp(text, *name, length) == 0 && text[length] == '=')
+            return text + length + 1;
+    }
+    return NULL;
+}
+
+static void hide(char *from, const char *end)
+{
+    while (from < end)
+        *from++ = '*';
+}
+
+void url_hide_passwords(char *text)
+{
+    for (char *url = text; *url != '\0';) {
+        size_t length = url_length(url);
+        char *end = url + length, kept = *end;
+        char *from, *at;
+        *end = '\0';
+        at = credentials(url, &from);
+        char *colon = at ? memchr(from, ':', (size_t)(at - from)) : NULL;
+        if (colon)
+            hide(colon + 1, at);
+        /* Each of them, although the library refuses the second one. */
+        for (char *p = strchr(url, '?'); p; p = strchr(p, '&')) {
+            char *value = value_of_password(++p);
+            if (value)
+                hide(value, value + strcspn(value, "&"));
+        }
+        *end = kept;
+        url = kept == ',' ? end + 1 : end;
+    }
+}
+
+/* --------------------------------------------------------- its address */
+
+bool url_list_lead(
+    struct url_list *list, size_t i, const char *host, const char *port)
+{
+    char *url = list->urls[i], *from = NULL, *made;
+    const char *scheme = strncmp(url, "unix:", 5) == 0 ? "redis" : url;
+    int length = (int)strcspn(scheme, ":+"); /* not by way of Sentinels */
+    char *end = credentials(url, &from);
+    bool is_v6 = strchr(host, ':') != NULL;
+    const char *query = strchr(url, '?');
+
+    if (asprintf(&made, "%.*s://%.*s%s%s%s:%s%s", length, scheme,
+            end ? (int)(end + 1 - from) : 0, end ? from : "", is_v6 ? "[" : "",
+            host, is_v6 ? "]" : "", port, query ? query : "") < 0)
+        return false;
+    explicit_bzero(url, strlen(url));
+    free(url);
+    list->urls[i] = made;
+    drop(made, "db");
+    for (size_t row = 0; row < url_param_count; row++)
+        if (param_of_sentinels(row))
+            drop(made, url_params[row].name);
+    return true;
+}
+
+/* --------------------------------------------------------- what it means */
+
+/* Stands for the password that is added later. It is never called. */
+static bool ask_later(const struct login_source *source, unsigned server,
+    struct login_answer *answer)
+{
+    (void)source;
+    (void)server;
+    (void)answer;
+    return false;
+}
+
+/* Parses a URL, whose user may have no password yet. False: it is malformed,
+ * which the library reports, or there is no memory; there is nothing to
+ * free. */
+static bool parse(struct endpoint *endpoint, const char *url)
+{
+    struct text error;
+
+    *endpoint = (struct endpoint){.settings = {.login.source.ask = ask_later,
+                                      .sentinel_login.source.ask = ask_later}};
+    text_clear(&error);
+    return url_parse(endpoint, url, &error) == URL_OK;
+}
+
+bool url_is_valid(const char *url)
+{
+    struct endpoint e;
+    bool valid = parse(&e, url);
+
+    if (valid)
+        endpoint_free(&e);
+    return valid;
+}
+
+bool url_uses_tls(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    bool uses = e.needs_tls || (e.sentinels && e.sentinels->tls);
+    endpoint_free(&e);
+    return uses;
+}
+
+bool url_encrypts(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    endpoint_free(&e);
+    return e.needs_tls;
+}
+
+size_t url_sentinels(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return 0;
+    size_t count = e.sentinels ? e.sentinels->count : 0;
+    endpoint_free(&e);
+    return count;
+}
+
+bool url_sentinel(const char *url, size_t i, char *out, size_t size)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    bool found = e.sentinels && i < e.sentinels->count;
+    if (found)
+        text_copy(&e.sentinels->at[i].name, out, size);
+    endpoint_free(&e);
+    return found;
+}
+
+bool url_service(const char *url, char *out, size_t size)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    bool fits = e.sentinels && strlen(e.sentinels->service) < size;
+    if (fits)
+        memcpy(out, e.sentinels->service, strlen(e.sentinels->service) + 1);
+    endpoint_free(&e);
+    return fits;
+}
+
+int64_t url_wait_replicas(const char *url)
+{
+    struct endpoint e;
+
+    if (!url_has_parameter(url, "wait_replicas") || !parse(&e, url))
+        return -1;
+    endpoint_free(&e);
+    return (int64_t)e.settings.wait_replicas;
+}
+
+bool url_wait_aof(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    endpoint_free(&e);
+    return e.settings.wait_aof != 0;
+}
+
+bool url_has_parameter(const char *url, const char *name)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    endpoint_free(&e);
+    return e.given & UINT64_C(1) << param_find(slice_of(name));
+}
+
+bool url_trusts_anybody(const char *url)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    endpoint_free(&e);
+    return e.settings.verify == TLS_VERIFY_NONE;
+}
+
+bool url_text(const char *url, const char *name, char *out, size_t size)
+{
+    struct endpoint e;
+
+    if (!parse(&e, url))
+        return false;
+    const struct settings *s = &e.settings;
+    const struct login_settings *asks = &s->sentinel_login;
+    const struct {
+        const char *name, *value;
+    } texts[] = {{"user", s->login.user}, {"password", s->login.password},
+        {"password_file", s->login.password_file},
+        {"sentinel_user", asks->user}, {"sentinel_password", asks->password},
+        {"cacert", s->cacert}, {"key", s->key}, {"prefix", s->prefix}};
+    const char *value = NULL;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(name, texts[i].name) == 0)
+            value = texts[i].value;
+    bool fits = value && strlen(value) < size;
+    if (fits)
+        memcpy(out, value, strlen(value) + 1);
+    endpoint_free(&e);
+    return fits;
+}
+
+const char *url_address(char *out, size_t size, const char *url)
+{
+    struct endpoint e;
+
+    out[0] = '\0';
+    if (parse(&e, url)) {
+        text_copy(&e.address.name, out, size);
+        endpoint_free(&e);
+    }
+    return out;
+}
+
+/* The names of two URLs may be shortened lists. */
+static bool same_sentinels(const struct sentinels *a, const struct sentinels *b)
+{
+    if (!a || !b)
+        return a == b;
+    bool same = a->count == b->count && strcmp(a->service, b->service) == 0;
+    for (unsigned i = 0; same && i < a->count; i++)
+        same = strcmp(a->at[i].name.data, b->at[i].name.data) == 0;
+    return same;
+}
+
+bool url_same_server(const char *one, const char *other)
+{
+    struct endpoint a, b;
+
+    if (!parse(&a, one))
+        return false;
+    bool same = parse(&b, other);
+    if (same) {
+        same = strcmp(a.address.name.data, b.address.name.data) == 0 &&
+               same_sentinels(a.sentinels, b.sentinels);
+        endpoint_free(&b);
+    }
+    endpoint_free(&a);
+    return same;
+}
+
+bool url_has_password(const char *url)
+{
+    return url_has_parameter(url, "password");
+}
+
+bool url_shows_password(const char *url)
+{
+    return url_has_password(url) || url_has_parameter(url, "sentinel_password");
+}
+
+bool url_may_have_password(const char *url)
+{
+    return url_shows_password(url) ||
+           (!url_is_valid(url) &&
+               (strchr(url, '@') || find_parameter(url, "password") ||
+                   find_parameter(url, "sentinel_password")));
+}
+
+bool url_names_password(const char *url)
+{
+    return url_has_password(url) || url_has_parameter(url, "password_file");
+}
+
+static bool names_sentinel_password(const char *url)
+{
+    return url_has_parameter(url, "sentinel_password") ||
+           url_has_parameter(url, "sentinel_password_file");
+}
+
+bool url_list_has_password(const struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const char *url = list->urls[i];
+        if (url_names_password(url) &&
+            (url_sentinels(url) == 0 || names_sentinel_password(url)))
+            return true;
+    }
+    return false;
+}
+
+bool url_list_lacks_password(const struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (url_has_parameter(list->urls[i], "user") &&
+            !url_names_password(list->urls[i]))
+            return true;
+    }
+    return false;
+}
+
+bool url_list_lacks_sentinel_password(const struct url_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (url_has_parameter(list->urls[i], "sentinel_user") &&
+            !names_sentinel_password(list->urls[i]))
+            return true;
+    }
+    return false;
+}
+
+char *url_list_join(const struct url_list *list)
+{
+    size_t length = 1;
+
+    for (size_t i = 0; i < list->count; i++)
+        length += strlen(list->urls[i]) + 1;
+    char *all = malloc(length);
+    char *to = all;
+    for (size_t i = 0; all && i < list->count; i++) {
+        size_t part = strlen(list->urls[i]);
+        memcpy(to, list->urls[i], part);
+        to += part;
+        *to++ = ','; /* the last one is replaced by the zero byte */
+    }
+    if (all)
+        *(to > all ? to - 1 : to) = '\0';
+    return all;
+}
