@@ -145,6 +145,8 @@ def operand(words):
         return " | ".join(operand(word) for word in words.split("|"))
     if words.startswith("-"):
         return f"Fl {words[1:]}"
+    if words.islower():
+        return "Cm " + words
     return "Ar " + words.replace("...", " ...")
 
 

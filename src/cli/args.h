@@ -65,6 +65,9 @@ struct codes {
     bool has[256];
 };
 
+/* What once does: run a command, or something with the record alone. */
+enum once_action { ONCE_RUN, ONCE_SHOW, ONCE_CONFIRM, ONCE_FORGET };
+
 /* Options of once; times in ms, 0 if they are not given. */
 struct once_args {
     int64_t keep_ms; /* 0: the library's default */
@@ -75,8 +78,8 @@ struct once_args {
     int on_doubt;                   /* an enum nxl_once_mode; -1: not given */
     struct codes done_on, retry_on;
     bool quiet;
-    bool show, forget, confirm; /* instead of a command */
-    const char *of_cmd; /* an option that has no effect with these, or NULL */
+    enum once_action action;
+    const char *of_cmd; /* an option that needs a command, or NULL */
 };
 
 struct conf;

@@ -21,7 +21,7 @@ COMMAND(ONCE, once, .operands = "NAME -- CMD...", \
     .purpose = "run CMD unless it was done before", \
     .synopsis = "nxlock once NAME [OPTION...] -- CMD...\n" \
     "nxlock once NAME [OPTION...] -c STRING\n" \
-    "nxlock once NAME --show|--forget|--confirm [OPTION...]\n", \
+    "nxlock once show|confirm|forget NAME [OPTION...]\n", \
     .leases = true, .runs = true) \
 COMMAND(ACQUIRE, acquire, .operands = "NAME", \
     .purpose = "acquire it, print its token, and exit", \

@@ -26,6 +26,7 @@ struct walk {
     struct args *args;
     char **at;
     bool options_over; /* after "--" of a command that runs nothing */
+    bool has_word;     /* one that is no option was read */
 };
 
 static const struct command_info *info_of(const struct args *args)
@@ -33,9 +34,20 @@ static const struct command_info *info_of(const struct args *args)
     return &command_table[args->command];
 }
 
-/* The first line of the synopsis, for "%.*s". */
-#define SYNOPSIS(args)                                                         \
-    (int)strcspn(info_of(args)->synopsis, "\n"), info_of(args)->synopsis
+/* The line of the synopsis that applies: the first one, or the last one if
+ * once runs nothing. */
+static const char *synopsis(const struct args *args)
+{
+    const char *line = info_of(args)->synopsis, *next;
+
+    while (args->work.action != ONCE_RUN && (next = strchr(line, '\n')) &&
+           next[1] != '\0')
+        line = next + 1;
+    return line;
+}
+
+/* The same for "%.*s". */
+#define SYNOPSIS(args) (int)strcspn(synopsis(args), "\n"), synopsis(args)
 
 /* Options of redis-cli, and what to write here. */
 #define NO_PASSWORD                                                            \
@@ -54,7 +66,7 @@ static const struct {
 };
 #define REFUSED (sizeof(refused) / sizeof(refused[0]))
 
-/* Options of run, and why once does without them. */
+/* Options that once does not have, and why or what to write. */
 static const struct {
     const char *name, *why;
 } not_of_once[] = {
@@ -65,6 +77,9 @@ static const struct {
     {"weight", "work that must be done once needs an exclusive lock"},
     {"also", "its record is about one piece of work, which has one name"},
     {"on-down", "without a server nothing is known about the work"},
+    {"show", "write: nxlock once show NAME"},
+    {"confirm", "write: nxlock once confirm NAME"},
+    {"forget", "write: nxlock once forget NAME"},
 };
 #define NOT_OF_ONCE (sizeof(not_of_once) / sizeof(not_of_once[0]))
 
@@ -240,7 +255,7 @@ static int word_too_many(const struct walk *walk, const char *word)
         say("one word too many after NAME and TOKEN (not shown, because it may "
             "be a token); write: %.*s",
             SYNOPSIS(args));
-    else if (!info_of(args)->runs)
+    else if (!info_of(args)->runs || args->work.action != ONCE_RUN)
         say("unexpected '%s' after %s; write: %.*s", shown,
             args->command == CMD_LIST ? "GLOB" : "NAME", SYNOPSIS(args));
     else if (args->script)
@@ -262,6 +277,20 @@ static int word_too_many(const struct walk *walk, const char *word)
     return EXIT_USAGE;
 }
 
+/* The first word of once may say what to do with the record. A lock of that
+ * name is written --name=show. */
+static bool take_action(struct walk *walk, const char *word)
+{
+    const struct choice *action = once_actions;
+
+    if (walk->args->command != CMD_ONCE || walk->has_word)
+        return false;
+    while (action->name && strcmp(action->name, word) != 0)
+        action++;
+    walk->args->work.action = (enum once_action)action->number;
+    return action->name != NULL;
+}
+
 static int take_word(struct walk *walk)
 {
     struct args *args = walk->args;
@@ -269,6 +298,10 @@ static int take_word(struct walk *walk)
 
     if (!walk->options_over && word[0] == '-' && word[1] != '\0')
         return word[1] == '-' ? long_option(walk) : short_options(walk);
+    bool action = take_action(walk, word);
+    walk->has_word = true;
+    if (action)
+        return 0;
     if (!args->name)
         value_set_name(args, word);
     else if (info_of(args)->takes_token && !args->token)
@@ -278,13 +311,32 @@ static int take_word(struct walk *walk)
     return 0;
 }
 
+/* Reports what is wrong with the words of 'nxlock once show' and the like. */
+static bool say_action_fault(const struct args *args)
+{
+    const char *word = "";
+
+    if (args->work.action == ONCE_RUN)
+        return false;
+    for (size_t i = 0; once_actions[i].name; i++)
+        if (once_actions[i].number == (int)args->work.action)
+            word = once_actions[i].name;
+    if (args->child || args->script)
+        say("'once %s NAME' runs no command: leave out -- CMD... or -c STRING; "
+            "if '%s' is the NAME, write: nxlock once --name=%s -- CMD...",
+            word, word, word);
+    else if (!args->name)
+        say("NAME is missing; write: nxlock once %s NAME", word);
+    return args->child || args->script || !args->name;
+}
+
 /* What is wrong with the words after "--" or -c, or NULL. */
 static const char *child_fault(const struct args *args)
 {
     const struct once_args *work = &args->work;
 
-    if (work->show || work->forget || work->confirm)
-        return NULL; /* see once_fault() */
+    if (work->action != ONCE_RUN)
+        return NULL;
     if (args->script && args->child)
         return "-c STRING and -- CMD... exclude each other";
     if (!args->script && !args->child)
@@ -334,20 +386,13 @@ static const char *once_fault(const struct args *args)
     static char room[64];
     const struct once_args *work = &args->work;
 
-    int runs_none = work->show + work->forget + work->confirm;
-
-    if (runs_none > 1)
-        return "--show, --forget and --confirm exclude each other";
-    if (runs_none && (args->script || args->child))
-        return "--show, --forget and --confirm run no command: leave out "
-               "-- CMD... or -c STRING";
-    if (runs_none && work->of_cmd) {
+    if (work->action != ONCE_RUN && work->of_cmd) {
         snprintf(room, sizeof(room), "--%s has no effect without a command",
             work->of_cmd);
         return room;
     }
-    if (args->json && args->command == CMD_ONCE && !work->show)
-        return "--json has no effect without --show";
+    if (args->json && args->command == CMD_ONCE && work->action != ONCE_SHOW)
+        return "--json has no effect without 'nxlock once show'";
     if (work->check && work->on_doubt >= 0)
         return "--check and --on-doubt exclude each other";
     for (size_t i = 0; i < sizeof(work->done_on.has); i++) {
@@ -401,9 +446,11 @@ static int check_complete(struct args *args)
 {
     static char path[] = "/bin/sh", flag[] = "-c";
     char room[NAME_PASTED + 64];
-    const char *fault = word_fault(args, room, sizeof(room));
+    const char *fault;
 
-    if (fault) {
+    if (say_action_fault(args))
+        return EXIT_USAGE;
+    if ((fault = word_fault(args, room, sizeof(room)))) {
         say("%s; write: %.*s", fault, SYNOPSIS(args));
         return EXIT_USAGE;
     }
@@ -433,7 +480,7 @@ static int check_complete(struct args *args)
 
 int args_read(struct args *args, enum command command, char **words)
 {
-    struct walk walk = {args, words, false};
+    struct walk walk = {.args = args, .at = words};
 
     *args = (struct args){.command = command,
         .word = words[-1],

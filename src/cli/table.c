@@ -41,7 +41,7 @@ const struct exit_info exit_table[] = {
 {"1", ON(UNLOCK), "already free, no line, or changed since it was shown"},
 {"1", ON(DOCTOR), "it works, with a warning"},
 {"1", ON(DRILL), "a promise was broken; the output names it"},
-{"1", ON(ONCE), "--show: no record; --forget, --confirm: nothing to change"},
+{"1", ON(ONCE), "show: no record; confirm, forget: nothing to change"},
 {"64", ON_ALL, "the command line is wrong, or its times do not fit"},
 {"65", ON(ONCE), "the record is about other work (--fingerprint)"},
 {"69", ON_ALL, "server unreachable, refused or timed out, or the key "
@@ -163,7 +163,7 @@ FLAG('v', "verbose", ON(WAIT), verbose,
 WORD_KEY("log", LOGGING, log, log_choices,
     "log events: syslog, stderr, json or file:PATH (none)"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
-FLAG(0, "json", ON(ONCE), json, "with --show: print a JSON object on one line"),
+FLAG(0, "json", ON(ONCE), json, "show: print a JSON object on one line"),
 FLAG(0, "json", ON(LIST) | ON(DOCTOR) | ON(DRILL), json,
     "print one JSON object per line"),
 FLAG(0, "once", ON(LIST), records,
@@ -179,7 +179,7 @@ FLAG(0, "all", ON(UNLOCK), every_holder,
     "remove all holders that there are now"),
 FLAG(0, "line", ON(UNLOCK), line,
     "empty the line of those who wait; keep the lock"),
-FLAG('y', "yes", ON(ONCE), yes, "with --forget or --confirm: do not ask"),
+FLAG('y', "yes", ON(ONCE), yes, "confirm, forget: do not ask"),
 FLAG('y', "yes", ON(UNLOCK), yes, "do not ask before the removal"),
 TIME(0, "at-least", RUN, run.at_least, LEASE,
     "keep NAME locked this long, even after a failure"),
@@ -213,11 +213,6 @@ CODES("retry-on", work.retry_on,
 TIME_KEY(0, "keep-trying", ON(ONCE), work.keep_trying, ANY,
     "how long to try to record the outcome of CMD (60s)"),
 FLAG('q', "quiet", ON(ONCE), work.quiet, "do not print the output again"),
-FLAG(0, "show", ON(ONCE), work.show, "show the record; run nothing"),
-FLAG(0, "forget", ON(ONCE), work.forget,
-    "remove the record, so that CMD may run (again)"),
-FLAG(0, "confirm", ON(ONCE), work.confirm,
-    "in doubt: record that it was done"),
 PARAMETER("password-file", "FILE", "password_file",
     "its first line is the password", .in_file = true),
 PARAMETER("cacert", "FILE", "cacert",
@@ -231,6 +226,9 @@ FLAG('h', "help", ON_ALL, help, "show this help"),
 
 /* clang-format on */
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
+
+const struct choice once_actions[] = {{"show", ONCE_SHOW},
+    {"confirm", ONCE_CONFIRM}, {"forget", ONCE_FORGET}, {NULL, ONCE_RUN}};
 
 enum command command_by_name(const char *word)
 {

@@ -70,6 +70,9 @@ extern const struct command_info command_table[COMMANDS];
 extern const struct exit_info exit_table[];
 extern const size_t exit_count;
 
+/* The words that once takes before NAME. */
+extern const struct choice once_actions[];
+
 /* The command of that name; COMMANDS: there is none. */
 enum command command_by_name(const char *word);
 

@@ -33,7 +33,7 @@ def commands():
 
 def options_of(command):
     _, own = help_of(command).split("\noptions:")
-    own, _ = own.split("\nexit codes:")
+    own, _ = own.split("\n\n", 1)
     found = set(re.findall(r"^ *(?:-[a-zA-Z], *)?(--[a-z][a-z-]*)", own, re.M))
     return found | set(re.findall(r"^ *(-[a-zA-Z]),", own, re.M))
 
@@ -61,6 +61,9 @@ def check_words(tap, shell):
             ("run x --wait ", set()),
             ("run x -w ", set()),
             ("run ", set()),
+            ("once ", {"show", "confirm", "forget"}),
+            ("once co", {"confirm"}),
+            ("once x co", set()),
             ("acquire ", set()),
             ("status ", set()),
             ("run x mak", set())):

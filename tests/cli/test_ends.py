@@ -116,7 +116,7 @@ class Case:
         return self.room.server.cli("EXISTS", key) == b"1\n"
 
     def state(self):
-        shown = self.nx("once", self.name, "--show", "--json").stdout
+        shown = self.nx("once", "show", self.name, "--json").stdout
         return json.loads(shown)["state"]
 
     def check(self):

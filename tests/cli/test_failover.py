@@ -104,8 +104,8 @@ def refusals_of_once(tap, pair):
     config = os.path.join(pair.servers[0].folder, "nxlock.conf")
     with open(config, "w", encoding="ascii") as file:
         file.write("wait = 100ms\n")
-    for what in (("--show",), ("--confirm", "-y")):
-        asked = nx(pair.nxlock, "once", "other", *what,
+    for what in (("show",), ("confirm", "-y")):
+        asked = nx(pair.nxlock, "once", *what, "other",
                    env={**os.environ, "NXLOCK_CONFIG": config})
         tap.check(asked.returncode == 69 and b"it grants locks again in " in
                   asked.stderr and advised(asked.stderr) == 0,

@@ -183,12 +183,12 @@ class Room:
             tap.check(b"'%s' is held" % word in got.stderr,
                       "so does unlock", got.stderr)
             got = self.nx("once", name, "--", "false")
-            tap.check(b"nxlock once %s --confirm" % word in got.stderr,
+            tap.check(b"nxlock once confirm %s" % word in got.stderr,
                       "once proposes a line for it", got.stderr)
         for name in ("a\nb", "\x1b[2J", "-\n"):
             got = self.nx("once", f"--name={name}", "--", "false")
-            tap.check((b"nxlock once --name=NAME" if name[0] == "-" else
-                       b"nxlock once NAME --confirm") in got.stderr,
+            tap.check((b"nxlock once confirm --name=NAME" if name[0] == "-" else
+                       b"nxlock once confirm NAME") in got.stderr,
                       f"{name!r}: a name that cannot be shown is not proposed",
                       got.stderr)
         got = self.nx("run", "k", "a\nb")

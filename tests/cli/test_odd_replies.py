@@ -46,7 +46,7 @@ ROWS = (
     (["doctor", "free"],
      ("PING", "INFO", "DBSIZE", "TIME", "CONFIG", "ACL", "PTTL", "CLIENT")),
     (["doctor", "--once", "free"], ("INFO", "CONFIG")),
-    (["once", "--show", "work"], ("EVALSHA",)),
+    (["once", "show", "work"], ("EVALSHA",)),
     (["once", "other", "--", "true"], ("EVALSHA", "CONFIG")),
     (["acquire", "free", "-n"], ("SET", "EVALSHA")),
 )

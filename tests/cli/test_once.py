@@ -63,7 +63,7 @@ class Bench:
         self.tap.equal(self.runs(name), wanted, what)
 
     def record(self, name):
-        return json.loads(self.once(name, "--show", "--json").stdout)
+        return json.loads(self.once("show", name, "--json").stdout)
 
     def state(self, name):
         return self.record(name)["state"]
@@ -104,7 +104,7 @@ def outcomes(b):
     name = b.name()
     failed = b.code(1, "exit 1 is passed on", name, *b.work(name, "exit 1"))
     b.tap.check(b"is in doubt" in failed.stderr and
-                b"--confirm if it was" in failed.stderr,
+                b"once confirm " in failed.stderr,
                 "and says that it is in doubt, and what to do", failed.stderr)
     doubt = b.code(76, "then it is in doubt", name, *b.work(name))
     b.tap.check(b"ended with 1" in doubt.stderr and b"attempt 1 by " in
@@ -158,8 +158,8 @@ def fingerprints(b):
     b.code(0, "--fingerprint", name, "--fingerprint", "100EUR", *b.work(name))
     b.tap.equal(b.record(name).get("fingerprint"), "100EUR",
                 "is kept as it is")
-    shown = b.once(name, "--show").stdout
-    b.tap.check(b"; fingerprint 100EUR" in shown, "--show has it", shown)
+    shown = b.once("show", name).stdout
+    b.tap.check(b"; fingerprint 100EUR" in shown, "show has it", shown)
     b.code(0, "the same", name, "--fingerprint", "100EUR", *b.work(name))
     wrong = b.code(65, "another", name, "--fingerprint", "200EUR",
                    *b.work(name))
@@ -171,8 +171,8 @@ def fingerprints(b):
     b.tap.check(b"none is given here" in none.stderr, "says so", none.stderr)
     b.ran(1, "it ran once", name)
     b.code(0, "without one", other, *b.work(other))
-    shown = b.once(other, "--show").stdout
-    b.tap.check(b"fingerprint" not in shown, "--show has none", shown)
+    shown = b.once("show", other).stdout
+    b.tap.check(b"fingerprint" not in shown, "show has none", shown)
     b.code(65, "one where there was none", other, "--fingerprint", "x",
            *b.work(other))
     b.code(65, "a dash is one, too", other, "--fingerprint", "-",
@@ -182,9 +182,9 @@ def fingerprints(b):
     wrong = b.code(65, "another", name, "--fingerprint", "b", *b.work(name))
     b.tap.check(b"is in doubt" in wrong.stderr, "names the doubt",
                 wrong.stderr)
-    b.code(65, "--confirm looks at it", name, "--fingerprint", "b",
-           "--confirm", "--yes")
-    b.code(0, "and takes any if none is given", name, "--confirm", "--yes")
+    b.code(65, "confirm looks at it", "confirm", name,
+           "--fingerprint", "b", "--yes")
+    b.code(0, "and takes any if none is given", "confirm", name, "--yes")
     b.tap.equal(b.state(name), "done", "so it is done")
     name = b.name()
     b.code(75, "a failed attempt", name, "--fingerprint", "a",
@@ -195,7 +195,7 @@ def fingerprints(b):
         b.code(0, f"{good[:9]} is one", name, "--fingerprint", good,
                *b.work(name))
         b.tap.equal(b.record(name)["fingerprint"], good, "whole")
-        b.code(0, "--show takes it, too", name, "--show", "--fingerprint",
+        b.code(0, "show takes it, too", "show", name, "--fingerprint",
                good)
     for bad in ("f" * 129, "two words", "a\nb", "a\tb", "\x1b[2J", "\x7f",
                 "100\u20ac", b"\xff"):
@@ -249,7 +249,7 @@ def left_over(b):
                              step))
         b.tap.check(b"left processes behind; stopping them" in got.stderr and
                     b"is in doubt: " in got.stderr and
-                    b"--forget if it was not" in got.stderr,
+                    b"or forget if it was not" in got.stderr,
                     "is stopped, which is a doubt", got.stderr)
         ended = json.loads(got.stderr.splitlines()[-1])
         b.tap.equal((ended["event"], ended["result"], ended["code"]),
@@ -369,10 +369,10 @@ def checks(b):
     b.tap.equal(r, before, "and leaves the record as it was")
     got = b.once(name, "--on-doubt", "retry", *b.work(name, "exit 2"))
     b.tap.check(b"--on-doubt retry the next run does it again" in got.stderr
-                and b"--forget" not in got.stderr,
+                and b"forget" not in got.stderr,
                 "a retry that fails leaves the next step to the next run",
                 got.stderr)
-    shown = b.once(name, "--show").stdout.decode()
+    shown = b.once("show", name).stdout.decode()
     b.tap.check("attempt 2 by" in shown and "; 1 earlier attempt ended in "
                 "doubt, the first attempt began " + r["first"].replace("T", " ")
                 .replace("Z", " UTC") in shown, "a person is told so too",
@@ -395,11 +395,11 @@ def checks(b):
 
 def by_hand(b):
     name = b.name()
-    b.code(1, "--show without a record", name, "--show")
-    b.code(1, "--forget without one", name, "--forget", "--yes")
-    b.code(1, "--confirm without one", name, "--confirm", "--yes")
+    b.code(1, "show without a record", "show", name)
+    b.code(1, "forget without one", "forget", name, "--yes")
+    b.code(1, "confirm without one", "confirm", name, "--yes")
     b.once(name, *b.work(name, "exit 4"))
-    shown = b.code(0, "--show", name, "--show")
+    shown = b.code(0, "show", "show", name)
     b.tap.check(re.match(rb"w:\d+ in doubt: attempt 1 by \S+:\d+:sh began "
                          rb"20.* UTC, ended with 4 at 20.* UTC\n",
                          shown.stdout), "describes it", shown.stdout)
@@ -408,18 +408,18 @@ def by_hand(b):
                                    "late", "code", "program")},
                 {"v": 1, "name": name, "state": "doubt", "attempt": 1,
                  "doubts": 0, "late": 0, "code": 4, "program": "sh"},
-                "--show --json")
-    b.code(64, "--forget asks", name, "--forget")
-    b.code(64, "--confirm asks", name, "--confirm")
+                "show --json")
+    b.code(64, "forget asks", "forget", name)
+    b.code(64, "confirm asks", "confirm", name)
     b.tap.equal(b.state(name), "doubt", "and nothing has changed")
-    got = b.code(0, "--confirm --yes", name, "--confirm", "--yes")
+    got = b.code(0, "confirm --yes", "confirm", name, "--yes")
     b.tap.check(b"is in doubt: " in got.stderr and got.stderr.endswith(
         f"recorded '{name}' as done\n".encode()),
         "says what it did", got.stderr)
     b.code(0, "then it is done", name, *b.work(name))
     b.ran(1, "and does not run again", name)
-    b.code(1, "--confirm of what is done", name, "--confirm", "--yes")
-    got = b.code(0, "--forget --yes", name, "--forget", "--yes")
+    b.code(1, "confirm of what is done", "confirm", name, "--yes")
+    got = b.code(0, "forget --yes", "forget", name, "--yes")
     b.tap.check(b"is done: " in got.stderr and got.stderr.endswith(
         f"removed the record of '{name}'\n".encode()),
         "says what it did", got.stderr)
@@ -430,8 +430,8 @@ def by_hand(b):
     process = b.start(name, *b.work(name, "sleep 60"))
     await_(lambda: b.runs(name) == 1)
     b.tap.equal(b.state(name), "begun", "in progress")
-    for option in ("--forget", "--confirm"):
-        got = b.code(75, option, name, option, "--yes")
+    for action in ("forget", "confirm"):
+        got = b.code(75, action, action, name, "--yes")
         b.tap.check(b"in progress: attempt 1 by" in got.stderr and
                     b"its record was not changed: try again" in got.stderr,
                     "says whose work is in progress", got.stderr)
@@ -443,18 +443,18 @@ def by_hand(b):
     b.tap.check(b"it is in doubt or in progress: " in wrong.stderr and
                 b"did not say" not in wrong.stderr,
                 "claims no doubt about what may be in progress", wrong.stderr)
-    shown = b.once(name, "--show", "--json", "--fingerprint", "x")
+    shown = b.once("show", name, "--json", "--fingerprint", "x")
     b.tap.equal(json.loads(shown.stdout)["state"], "begun",
-                "--show looks whether it is, whatever the fingerprint")
+                "show looks whether it is, whatever the fingerprint")
     process.terminate()
     b.tap.equal(b.finish(process).returncode, 143, "TERM is passed on")
     b.ran(1, "it ran once", name)
     b.server.cli("SET", name, "x", "PX", "60000")
-    shown = b.code(0, "--show while another process holds the lock", name,
-                   "--show").stdout
+    shown = b.code(0, "show while another process holds the lock", "show",
+                   name).stdout
     b.tap.check(b"in doubt" in shown, "shows the doubt", shown)
-    b.code(75, "--confirm", name, "--confirm", "--yes")
-    b.code(0, "--forget", name, "--forget", "--yes")
+    b.code(75, "confirm", "confirm", name, "--yes")
+    b.code(0, "forget", "forget", name, "--yes")
 
 
 # ---------------------------------------------------------------- the output
@@ -567,15 +567,15 @@ def into_nothing(b, what, to, why):
 def at_terminal(b):
     name = b.name()
     b.once(name, *b.work(name, "exit 1"))
-    for option, key, code, state in (
-            ("--confirm", b"n\n", 75, "doubt"),
-            ("--forget", b"\n", 75, "doubt"),
-            ("--confirm", b"y\n", 0, "done"),
-            ("--forget", b"yes\n", 0, "none")):
-        with Terminal([b.nxlock, "once", name, option]) as terminal:
+    for action, key, code, state in (
+            ("confirm", b"n\n", 75, "doubt"),
+            ("forget", b"\n", 75, "doubt"),
+            ("confirm", b"y\n", 0, "done"),
+            ("forget", b"yes\n", 0, "none")):
+        with Terminal([b.nxlock, "once", action, name]) as terminal:
             await_(lambda: "[y/N]" in terminal.text())
             terminal.type(key)
-            b.tap.check(terminal.leader.wait(60) == code, f"{option}: {key}",
+            b.tap.check(terminal.leader.wait(60) == code, f"{action}: {key}",
                         terminal.text())
         b.tap.equal(b.state(name), state, f"then it is {state}")
     name = b.name()
@@ -689,8 +689,8 @@ def lost(b):
     got = b.finish(process)
     b.server.process.send_signal(signal.SIGCONT)
     b.tap.equal(got.returncode, 79, "no answer until --keep-trying is over")
-    b.tap.check(b"not on record" in got.stderr and f"nxlock once '{name}'"
-                " --show".encode() in got.stderr,
+    b.tap.check(b"not on record" in got.stderr and f"nxlock once show '{name}'"
+                .encode() in got.stderr,
                 "which is said, with a command to paste", got.stderr)
 
     name = b.name()
@@ -828,21 +828,43 @@ def hosts(b):
         b.ran(1, "it ran once", name)
 
 
+def actions(b):
+    """show, confirm and forget are words, and may be names as well."""
+    for words, wanted in (
+            (("show", "--", "true"), b"once --name=show -- CMD..."),
+            (("show", "x", "--", "true"), b"runs no command: leave out"),
+            (("forget", "x", "-c", "true"), b"runs no command"),
+            (("confirm",), b"NAME is missing; write: nxlock once confirm NAME"),
+            (("show", "x", "y"), b"unexpected 'y' after NAME"),
+            (("forget", "x", "--json"), b"without 'nxlock once show'"),
+            (("show", "x", "-n"), b"--no-wait has no effect without a command"),
+            (("confirm", "x", "--keep", "3d"), b"--keep has no effect without"),
+            (("forget", "x", "-q"), b"--quiet has no effect without"),
+            (("--at-most", "1s", "show", "x"), b"--at-most has no effect"),
+            (("show", "x", "--metrics", "f"), b"--metrics has no effect")):
+        got = nx(b.nxlock, "once", *words)
+        b.tap.check(got.returncode == 64 and wanted in got.stderr,
+                    f"once {' '.join(words)}", got.stderr)
+    b.code(1, "--name=show is a NAME", "--name=show", *b.work("s", "exit 1"))
+    b.ran(1, "and runs a command", "s")
+    for words in (("show",), ("--name=show",)):
+        shown = b.code(0, f"show {words[0]}", "show", *words, "--json").stdout
+        b.tap.equal(json.loads(shown)["name"], "show", "is the record of show")
+    b.code(0, "confirm show", "confirm", "show", "--yes")
+    b.code(0, "forget after an option", "--yes", "forget", "show")
+    b.code(1, "has removed it", "show", "show")
+
+
 def mistakes(b):
     for words, wanted in (
             (("--every", "1d", "--", "true"), b"see --keep"),
             (("--at-least", "1d", "--", "true"), b"see --keep"),
             (("--on-down", "run", "--", "true"), b"nothing is known"),
             ((), b"'--' and the command"),
-            (("--show", "--", "true"), b"run no command: leave out"),
-            (("--show", "-c", "true"), b"run no command"),
-            (("--show", "--forget"), b"exclude each other"),
-            (("--forget", "--json"), b"without --show"),
-            (("--show", "-n"), b"--no-wait has no effect without a command"),
-            (("--confirm", "--keep", "3d"), b"--keep has no effect without"),
-            (("--forget", "-q"), b"--quiet has no effect without"),
-            (("--at-most", "1s", "--show"), b"--at-most has no effect"),
-            (("--show", "--metrics", "f"), b"--metrics has no effect"),
+            (("--show",), b"write: nxlock once show NAME"),
+            (("--confirm", "--yes"), b"write: nxlock once confirm NAME"),
+            (("--forget",), b"write: nxlock once forget NAME"),
+            (("--json", "--", "true"), b"without 'nxlock once show'"),
             (("--fingerprint", "a", "--fingerprint", "b", "--", "true"),
              b"--fingerprint is given twice"),
             (("--fingerprint", "", "--", "true"), b"empty value"),
@@ -893,7 +915,7 @@ def main():
         for part in (outcomes, codes, left_over, fingerprints, times, doubts,
                      checks, by_hand, outputs, ends_of_output, at_terminal,
                      stuck_reader, lost, denied, interrupted, few_descriptors,
-                     hosts, durable, mistakes):
+                     hosts, durable, actions, mistakes):
             if sys.argv[2:] and part.__name__ not in sys.argv[2:]:
                 continue
             print(f"# {part.__name__}")

@@ -169,9 +169,9 @@ class Work:
                        f"{got.stderr.decode(errors='replace')}")
         return got
 
-    def by_hand(self, option):
-        got = nx(self.nxlock, "once", self.name, option, "--yes")
-        self.tap.equal(got.returncode, 0, f"then {option}")
+    def by_hand(self, action):
+        got = nx(self.nxlock, "once", action, self.name, "--yes")
+        self.tap.equal(got.returncode, 0, f"then {action}")
 
     def in_doubt(self):
         """The two columns: at once, and after the lease."""
@@ -218,7 +218,7 @@ def rows(tap, server, proxy, nxlock):
     tap.check(await_(lambda: len(work.members()) > 2), "CMD runs")
     work.kill()
     work.in_doubt()
-    work.by_hand("--forget")
+    work.by_hand("forget")
     work.next(0, "then the next one runs")
     work.paid(1)
 
@@ -237,7 +237,7 @@ def rows(tap, server, proxy, nxlock):
     tap.check(await_(work.charges), "it is charged")
     work.kill()
     work.in_doubt()
-    work.by_hand("--confirm")
+    work.by_hand("confirm")
     work.next(0, "then it is done")
     work.paid(1)
 

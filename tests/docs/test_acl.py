@@ -142,8 +142,8 @@ def check_once(room, part, *options):
     room.make_user(room.rules(part, "`once`"), *options)
     room.as_user(0, "once", "once", NAME, "-q", "--", "true")
     room.as_user(0, "once: it was done", "once", NAME, "--", "false")
-    room.as_user(0, "once --show", "once", NAME, "--show")
-    room.as_user(0, "once --forget", "once", NAME, "--forget", "--yes")
+    room.as_user(0, "once show", "once", "show", NAME)
+    room.as_user(0, "once forget", "once", "forget", NAME, "--yes")
     room.refused_nothing("once")
 
 

@@ -195,7 +195,7 @@ static void check_child(const struct args *args, struct line *line)
     size_t i = 1;
 
     const struct once_args *work = &args->work;
-    bool changes = work->show || work->forget || work->confirm;
+    bool changes = work->action != ONCE_RUN;
 
     if (!command_table[args->command].runs || changes) {
         CHECK(!args->child && !args->script);
@@ -233,7 +233,7 @@ static void check_words(const struct args *args)
     CHECK(!args->token || !unlocks || is_token(args->token));
     CHECK(!args->json || command == CMD_STATUS || command == CMD_LIST ||
           command == CMD_DOCTOR || command == CMD_DRILL ||
-          (command == CMD_ONCE && args->work.show));
+          (command == CMD_ONCE && args->work.action == ONCE_SHOW));
 }
 
 static void check_once(const struct args *args)
@@ -241,7 +241,7 @@ static void check_once(const struct args *args)
     const struct once_args *work = &args->work;
     size_t both = 0;
 
-    CHECK(work->show + work->forget + work->confirm <= 1);
+    CHECK(work->action == ONCE_RUN || (!args->child && !args->script));
     CHECK(work->keep_ms >= 0 && work->keep_ms <= LONGEST_MS / 10);
     CHECK((work->keep != NULL) == (work->keep_ms != 0));
     CHECK(work->keep_trying_ms >= 0 && work->keep_trying_ms <= LONGEST_MS);
@@ -252,8 +252,8 @@ static void check_once(const struct args *args)
         both += work->done_on.has[i] && work->retry_on.has[i];
     CHECK(both == 0);
     if (args->command != CMD_ONCE)
-        CHECK(!work->show && !work->forget && !work->confirm && !work->quiet &&
-              !work->keep && !work->check && work->on_doubt == -1 &&
+        CHECK(work->action == ONCE_RUN && !work->quiet && !work->keep &&
+              !work->check && work->on_doubt == -1 &&
               work->keep_trying_ms == KEEP_TRYING_MS);
 }
 

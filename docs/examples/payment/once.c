@@ -7,8 +7,8 @@
  *
  * Invariant: after an attempt that may have charged, the provider is asked
  * again only with the same key, and only while it still knows that key. After
- * that a person has to decide (exit code 76): "nxlock once ORDER --prefix pay:"
- * with --confirm if it was charged, or --forget if it was not.
+ * that a person has to decide (exit code 76): "nxlock once confirm ORDER
+ * --prefix pay:" if it was charged, or forget instead of confirm if it was not.
  */
 #include <inttypes.h>
 #include <nxlock.h>
@@ -113,7 +113,7 @@ static int pay(nxl_lock *lock, const struct order *order, const char *provider)
         if (nxl_once_record(lock, &record) == NXL_OK && record.result &&
             record.result_length > 0)
             printf("%.*s\n", (int)record.result_length, record.result);
-        else /* a person said so: nxlock once --confirm */
+        else /* a person said so: nxlock once confirm */
             fprintf(stderr, "order %s: paid, without a reference\n", order->id);
         return 0;
     case NXL_BUSY:

@@ -15,7 +15,7 @@ _nxlock_behind() { # INDEX
 _nxlock() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local i words='' kind='' options='' runs=''
+    local i words='' kind='' options='' runs='' actions=''
     COMPREPLY=()
     # COMP_WORDBREAKS splits --option=value: the '=' is a word.
     if [[ $current == = ]]; then
@@ -38,6 +38,8 @@ _nxlock() {
             [[ -z $kind ]] || compopt -o "$kind" 2> /dev/null
         elif [[ $current == -* ]]; then
             words=$options
+        elif ((COMP_CWORD == 2)); then
+            words=$words$actions
         fi
     fi
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

@@ -13,6 +13,12 @@ function __nxlock_in
     and not __nxlock_behind
 end
 
+# Is this the command, and is its first word completed?
+function __nxlock_second
+    test (count (commandline -opc)) -eq 2
+    and __nxlock_in $argv[1]
+end
+
 # Is the cursor behind the -- of a command that runs another one?
 function __nxlock_behind
     set -l words (commandline -opc)

@@ -60,6 +60,8 @@ int main(void)
             print_option(option);
         print_usage(i);
     }
+    for (const struct choice *c = once_actions; c->name; c++)
+        printf("action\tonce\t%s\n", c->name);
     puts("topic\t" HELP_CONNECTION_WORD "\t" HELP_CONNECTION_SUMMARY);
     return ferror(stdout) || fflush(stdout) != 0;
 }

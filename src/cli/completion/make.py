@@ -30,7 +30,7 @@ class Option:
 class Command:
     def __init__(self, name, operands, runs, purpose):
         self.name, self.operands, self.purpose = name, operands, purpose
-        self.runs, self.options = runs, []
+        self.runs, self.options, self.actions = runs, [], []
 
 
 def read(program):
@@ -44,6 +44,9 @@ def read(program):
             commands.append(Command(*fields))
         elif kind == "option":
             commands[-1].options.append(Option(*fields))
+        elif kind == "action":
+            next(command for command in commands
+                 if command.name == fields[0]).actions.append(fields[1])
         elif kind == "topic":
             topics.append(tuple(fields))
     return commands, topics
@@ -88,6 +91,8 @@ def bash(commands, topics):
     for command in commands:
         words = [name for option in command.options for name in option.names]
         runs = " runs=1" if command.runs else ""
+        if command.actions:
+            runs += f" actions='{' '.join(command.actions)}'"
         yield f"    {command.name}) options='{' '.join(words)}'{runs} ;;"
     topic = " ".join(word for word, _ in topics)
     yield f"    help) words='{names} {topic}' ;;"
@@ -151,6 +156,8 @@ def zsh(commands, topics):
         yield f"    {command.name})\n        _arguments -s -S \\"
         for option in command.options:
             yield f"            {zsh_option(option)} \\"
+        if command.actions:
+            yield f"            '1: :({' '.join(command.actions)})' \\"
         # Nothing is known of the operands: the action does nothing.
         yield (f"            '*:{command.operands}: :'" if command.operands
                else "            --") + "\n        ;;"
@@ -198,6 +205,9 @@ def fish(commands, topics):
     for command in commands:
         for option in command.options:
             yield fish_option(f"__nxlock_in {command.name}", option)
+        for word in command.actions:
+            yield ("complete -c nxlock -n '__nxlock_second "
+                   f"{command.name}' -a {word}")
     for word, text in pairs + topics:
         yield fish_word("__nxlock_in help", word, text)
 

@@ -339,7 +339,7 @@ int subcommand_once(const struct args *given)
 
     if (code != 0)
         return code;
-    if (!args.child)
+    if (args.work.action != ONCE_RUN)
         return once_record(&args);
     code = timing_settle(&args);
     return code != 0 ? code : run_once(&args);

@@ -162,7 +162,7 @@ static int say_changed(const struct view *view)
     const struct args *args = view->session.args;
 
     say("the record of '%s' has changed meanwhile, and was left as it is; see: "
-        "nxlock once %s --show",
+        "nxlock once show %s",
         args->shown, args->pasted);
     return EXIT_FREE;
 }
@@ -245,11 +245,11 @@ int once_record(const struct args *args)
         int found = find(&view);
         if (found < 0 || found == NXL_UNKNOWN)
             code = session_failed(&view.session, "look at", found);
-        else if (args->work.show)
+        else if (args->work.action == ONCE_SHOW)
             code = show(&view);
         else if (found == NXL_MISMATCH)
             code = EXIT_OTHER_WORK;
-        else if (args->work.forget)
+        else if (args->work.action == ONCE_FORGET)
             code = forget(&view);
         else
             code = confirm(&view, found);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What once does to a record without running anything: --show, --forget and
- * --confirm.
+ * What once does with a record without running anything: show, confirm and
+ * forget.
  */
 #ifndef NXLOCK_CLI_ONCE_ONCE_RECORD_H
 #define NXLOCK_CLI_ONCE_ONCE_RECORD_H

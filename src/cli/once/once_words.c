@@ -118,9 +118,9 @@ void say_doubt(const struct session *session, const nxl_record *record)
     event_report((struct event){.kind = EVENT_DOUBT},
         args->work.on_doubt == NXL_ONCE_RETRY
             ? "'%s' is %s; with --on-doubt retry the next run does it again; "
-              "if it was done: nxlock once %s --confirm"
-            : "'%s' is %s; find out whether it was done, then: nxlock once %s "
-              "--confirm if it was, --forget if it was not",
+              "if it was done: nxlock once confirm %s"
+            : "'%s' is %s; find out whether it was done, then: nxlock once "
+              "confirm %s if it was, or forget if it was not",
         args->shown, record_words(words, record, false), args->pasted);
 }
 

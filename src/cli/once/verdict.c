@@ -91,7 +91,7 @@ int verdict_tell(struct session *session, const struct verdict *verdict)
         event_report(
             (struct event){.kind = EVENT_DOUBT, .why = reason(session, rc)},
             "the outcome of '%s' is not on record: %s; find out whether it was "
-            "done, then see: nxlock once %s --show",
+            "done, then see: nxlock once show %s",
             args->shown, reason(session, rc), args->pasted);
     return rc;
 }
