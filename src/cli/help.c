@@ -2,7 +2,8 @@
 /*
  * Prints --help.
  *
- * Invariant: every help text begins with examples that can be copied.
+ * Invariant: every help text begins with examples that can be copied, and its
+ * options come before its prose.
  */
 #include "cli/help.h"
 
@@ -95,16 +96,23 @@ void help_overview(FILE *out)
         out);
 }
 
+/* A text is examples, an empty line, and prose. The prose of a command that
+ * runs another one ends with its exit codes: the list would be too long. */
 void help_command(enum command command, FILE *out)
 {
-    fprintf(out, "%s\n%s\noptions:\n", command_table[command].synopsis,
-        help_texts[command]);
+    const char *text = help_texts[command];
+    const char *prose = strstr(text, "\n\n") + 1;
+
+    fprintf(out, "%s\n%.*s\noptions:\n", command_table[command].synopsis,
+        (int)(prose - text), text);
     print_options(command, out);
     if (takes_duration(command))
         fputs("DUR is 500ms, 30s, 10m, 2h or 1d, for example; a bare number is "
               "seconds.\n",
             out);
-    print_exit_codes(command, out);
+    fputs(prose, out);
+    if (!command_table[command].runs)
+        print_exit_codes(command, out);
     fputs("\n'nxlock help " HELP_CONNECTION_WORD
           "' explains the server, the password, TLS and the URL.\n",
         out);

@@ -86,6 +86,7 @@ for command in run once acquire renew release status wait list unlock doctor \
         '^[A-Z]'
     check "and before the options" before "^  .*nxlock $command" \
         '^options:'
+    check "which stand before the text" before '^options:' '^[A-Z]'
     for flag in url url-file name help password-file prefix cacert insecure; do
         has "has --$flag" "--$flag\>"
     done
