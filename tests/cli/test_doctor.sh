@@ -65,7 +65,7 @@ for what in reach version role age eviction persistence database clock \
     check "is asked for $what" grep -q "^ok .*\<$what: " "$dir/out"
 done
 finds "with its times" ok "round trip" \
-    "acquired in .* ms, extended in .* ms, released in .* ms"
+    "acquired in .*ms, extended in .*ms, released in .*ms"
 finds "and its lock commands" ok server "lock commands SET NX PX + scripts"
 finds "and how locks wait" ok waiting "in line: first come, first served"
 with_query poll=1 doctor 0 "a good server without lines"

@@ -108,10 +108,10 @@ class Room:
                        "it is set")
         code, out = self.doctor("guard_failover=on")
         self.finds("a long lag", out, "note", "replicas",
-                   r"stops granting locks after 10 s \(min-replicas-max-lag\)")
+                   r"stops granting locks after 10s \(min-replicas-max-lag\)")
         self.primary.cli("CONFIG", "SET", "min-replicas-max-lag", "2")
         code, out = self.doctor("guard_failover=on")
-        self.finds("a short one", out, "ok", "replicas", "after 2 s")
+        self.finds("a short one", out, "ok", "replicas", "after 2s")
         self.tap.equal(code, 0, "nothing is wrong")
 
     def pause(self):

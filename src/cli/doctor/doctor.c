@@ -114,8 +114,7 @@ static bool round_trip(struct doctor *d, const char *scratch)
     }
     if (rc == NXL_OK) {
         diagnostic(&d->diagnostics, LEVEL_OK, "round trip", NULL,
-            "acquired in %.2f ms, extended in %.2f ms, released in %.2f "
-            "ms",
+            "acquired in %.2fms, extended in %.2fms, released in %.2fms",
             took[0], took[1], took[2]);
     } else {
         report_failed_step(d, step, rc, lock, scratch);

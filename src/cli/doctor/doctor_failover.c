@@ -52,6 +52,7 @@ static void check_cut_off(
 {
     char good[DOCTOR_FIELD];
     bool guarded = doctor_facts(d, server).failover_guarded;
+    char lag[DURATION_ROOM];
     int64_t lag_s;
 
     if (doctor_field(info, "min_slaves_good_slaves", good)[0] == '\0' &&
@@ -83,8 +84,8 @@ static void check_cut_off(
                             "that no failover is faster than that"
                           : NULL,
             "a primary that is cut off from its replicas stops granting locks "
-            "after %lld s (min-replicas-max-lag)",
-            (long long)lag_s);
+            "after %s (min-replicas-max-lag)",
+            duration_text(lag, lag_s * 1000));
 }
 
 /* -------------------------------------------------------------- the pause */

@@ -70,11 +70,11 @@ static bool check_reach(struct doctor *d, size_t server)
     d->let_in[server] = true;
     if (pinged)
         diagnostic(&d->diagnostics, LEVEL_OK, "reach", NULL,
-            "connected in %.2f ms, answers in %.2f ms",
+            "connected in %.2fms, answers in %.2fms",
             (double)(middle - before) / 1e6, (double)(after - middle) / 1e6);
     else
         diagnostic(&d->diagnostics, LEVEL_OK, "reach", NULL,
-            "connected in %.2f ms; PING is not permitted",
+            "connected in %.2fms; PING is not permitted",
             (double)(middle - before) / 1e6);
     return true;
 }
