@@ -169,9 +169,14 @@ static void report_failure(struct nxl_lock *lock, uint64_t now)
         .fault = round->fault,
         .waited = true,
     };
+    struct text words;
     errmsg_compose(&report, operation_errmsg(op));
     lock->client->stats.renewal_failures++;
-    trace_renewal(lock, report.result, operation_words(op), now);
+    text_clear(&words);
+    if (lock_is_member(lock)) /* the tracer is given the handle of all names */
+        name_begin_text(&lock->name, lock->client->prefix, &words);
+    text_add(&words, operation_words(op));
+    trace_renewal(lock, report.result, words.data, now);
 }
 
 void loss_event(struct nxl_lock *lock, enum life_event event, uint64_t now)

@@ -23,14 +23,6 @@ struct slice members_name(const struct nxl_lock *lock)
 /* ------------------------------------------------------------------ messages
  */
 
-/* Begins a text with the name that it is about. */
-static void begin_text(const struct nxl_lock *member, struct text *text)
-{
-    text_set(text, "'");
-    text_add_foreign_raw(text, members_name(member), FOREIGN_MAX);
-    text_add(text, "': ");
-}
-
 /* What a result means that no member has decided. */
 static const char *own_words(enum life_result result)
 {
@@ -69,7 +61,7 @@ static void tell(struct members *m)
     enum life_result result = m->several.result;
     struct text text;
     if (member && result != LIFE_CANCELLED) {
-        begin_text(member, &text);
+        name_begin_text(&member->name, front->client->prefix, &text);
         text_add(&text, operation_words(&member->operation));
     } else if (result != LIFE_OK) {
         text_set(&text, own_words(result));
@@ -278,7 +270,7 @@ static void member_lost(struct nxl_lock *member, uint64_t now)
     if (front->life.lease.stored == LEASE_NONE || !renewing ||
         renewing->loss != NXL_LOSS_NONE)
         return;
-    begin_text(member, &text);
+    name_begin_text(&member->name, front->client->prefix, &text);
     text_add(&text, operation_words(&member->renewing->operation));
     renewing->loss = member->renewing->loss;
     operation_set_errmsg(&renewing->operation, &text);

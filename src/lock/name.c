@@ -33,3 +33,12 @@ void name_free(struct lock_name *n)
     free((char *)n->counter.data);
     free((char *)n->key.data);
 }
+
+void name_begin_text(
+    const struct lock_name *n, struct slice prefix, struct text *text)
+{
+    struct slice name = {n->key.data + prefix.len, n->key.len - prefix.len};
+    text_set(text, "'");
+    text_add_foreign_raw(text, name, FOREIGN_MAX);
+    text_add(text, "': ");
+}

@@ -12,6 +12,7 @@
 #define NXLOCK_LOCK_NAME_H
 
 #include "base/slice.h"
+#include "base/text.h"
 #include "core/machine.h"
 #include "wire/command.h"
 
@@ -30,5 +31,9 @@ bool name_make(
 /* Frees what has been made, also by a name_make() that failed; not the wait,
  * which waiting_free() frees. */
 void name_free(struct lock_name *n);
+/* Begins a text that is about the name, without the client's prefix: "'a': ".
+ */
+void name_begin_text(
+    const struct lock_name *n, struct slice prefix, struct text *text);
 
 #endif

@@ -284,7 +284,8 @@ class Room(Tap):
             code = run.wait(60)
         with open(path, encoding="utf-8") as file:
             lines = file.read()
-        between = re.search("cannot renew.*'%s'.*\n(.*)\n" % bad, lines)
+        between = re.search(
+            "cannot renew 'a' and 'b': '%s': .*\n(.*)\n" % bad, lines)
         self.check(refused and again and code == 143 and between and
                    "after all" in between[1],
                    f"{name}: reported, until both are renewed", lines)
