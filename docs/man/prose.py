@@ -7,7 +7,7 @@ import textwrap
 
 def plain(line):
     """A line of text as it is."""
-    line = re.sub(r"(?<!\S)-+(?=\w)", lambda m: "\\-" * len(m[0]),
+    line = re.sub(r"(?<!\S)-+", lambda m: "\\-" * len(m[0]),
                   line.replace("\\", "\\e"))
     return "\\&" + line if line.startswith((".", "'")) else line
 
@@ -69,7 +69,7 @@ def common_macro(core, operands=()):
         found = re.fullmatch(pattern, core)
         if found:
             macro = found.expand(macro)
-            return macro.replace("\\", "\\e") if "\\" in macro else macro
+            return plain(macro) if macro.startswith("Li ") else macro
     return f"Ar {core}" if core in operands else None
 
 
