@@ -278,7 +278,7 @@ given() {
             readlink "$fd"; done | grep -v -e ^/dev/null -e ^socket: \
             -e ^pipe: -e ^anon_inode:; do sleep 0.1; done' 3< "$0"
     gives 0 "which is not called nxlock" run l -- sh -c \
-        'test "$(cat /proc/$PPID/comm)" = nxl-guard'
+        'test "$(cat /proc/$PPID/comm)" = nxl-watchdog'
     gives 0 "the variables" run l --ttl 9s --prefix 'p%:' -- sh -c '
         test "$NXLOCK_HELD" = 1 && test "$NXLOCK_KEY" = "p%:l" &&
         test "$NXLOCK_TTL_MS" = 9000 &&

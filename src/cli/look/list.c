@@ -60,7 +60,7 @@ static void describe(const struct lister *lister, const struct lock_entry *f,
     struct shown *shown)
 {
     struct record *record = &shown->record;
-    bool every = every_is_record(f->name, f->name_length);
+    bool every = every_is_mark(f->name, f->name_length);
 
     shown->count = count_holders(lister, f, &shown->left_ms);
     shown->is_record = record_parse(slice_of(f->value), record);

@@ -96,7 +96,7 @@ static int confirm_removal(const struct session *session,
             "remove them");
     }
     return ask_user(args,
-        every_is_record(args->name, strlen(args->name))
+        every_is_mark(args->name, strlen(args->name))
             ? "It is a run of --every. Allow the next one now? [y/N] "
             : "The holder continues until its next renewal. Remove its "
               "lock? [y/N] ",

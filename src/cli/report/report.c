@@ -119,26 +119,26 @@ static bool same_letter(char a, char b)
 static size_t edit_distance(
     const char *a, size_t a_len, const char *b, size_t b_len)
 {
-    size_t table[WORD_MAX + 1][WORD_MAX + 1];
+    size_t edits[WORD_MAX + 1][WORD_MAX + 1];
 
     for (size_t j = 0; j <= b_len; j++)
-        table[0][j] = j;
+        edits[0][j] = j;
     for (size_t i = 1; i <= a_len; i++) {
-        table[i][0] = i;
+        edits[i][0] = i;
         for (size_t j = 1; j <= b_len; j++) {
             size_t differs = same_letter(a[i - 1], b[j - 1]) ? 0 : 1;
-            size_t least = table[i - 1][j - 1] + differs;
-            if (table[i - 1][j] + 1 < least)
-                least = table[i - 1][j] + 1;
-            if (table[i][j - 1] + 1 < least)
-                least = table[i][j - 1] + 1;
+            size_t least = edits[i - 1][j - 1] + differs;
+            if (edits[i - 1][j] + 1 < least)
+                least = edits[i - 1][j] + 1;
+            if (edits[i][j - 1] + 1 < least)
+                least = edits[i][j - 1] + 1;
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-                a[i - 2] == b[j - 1] && table[i - 2][j - 2] + 1 < least)
-                least = table[i - 2][j - 2] + 1;
-            table[i][j] = least;
+                a[i - 2] == b[j - 1] && edits[i - 2][j - 2] + 1 < least)
+                least = edits[i - 2][j - 2] + 1;
+            edits[i][j] = least;
         }
     }
-    return table[a_len][b_len];
+    return edits[a_len][b_len];
 }
 
 void nearest_consider(struct nearest *nearest, const char *candidate)

@@ -29,23 +29,23 @@ static bool terminal_is_with(const struct child *child, pid_t group)
 
 static int fork_watchdog(struct child *child, struct watchdog_plan *plan)
 {
-    int line[2];
+    int ends[2];
 
     if (!descendants_spare(&child->spared))
         return ENOMEM;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return errno;
-    plan->line = line[1];
+    plan->channel = ends[1];
     /* If the watchdog dies, this process inherits its children. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     child->watchdog = fork();
     if (child->watchdog == 0) {
-        close(line[0]);
+        close(ends[0]);
         watchdog_work(plan);
     }
     int why = child->watchdog < 0 ? errno : 0;
-    close(line[1]);
-    child->line = line[0];
+    close(ends[1]);
+    child->channel = ends[0];
     if (why != 0)
         child->watchdog = 0;
     return why;
@@ -54,7 +54,7 @@ static int fork_watchdog(struct child *child, struct watchdog_plan *plan)
 void child_init(struct child *child)
 {
     memset(child, 0, sizeof(*child));
-    child->line = -1;
+    child->channel = -1;
     child->tty = -1;
 }
 
@@ -78,8 +78,8 @@ void child_order(
 
     if (order == ORDER_SIGNAL)
         child->passed = number;
-    if (child->line >= 0 &&
-        send(child->line, &note, sizeof(note), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+    if (child->channel >= 0 && send(child->channel, &note, sizeof(note),
+                                   MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
         child->woken += order_continues(&note);
 }
 
@@ -164,7 +164,7 @@ int child_news(struct child *child, int *number)
     /* ECONNRESET comes once if the watchdog ended with orders unread. What it
      * sent before that can still be received. */
     do
-        got = recv(child->line, &note, sizeof(note), MSG_DONTWAIT);
+        got = recv(child->channel, &note, sizeof(note), MSG_DONTWAIT);
     while (got < 0 ? errno == EINTR || errno == ECONNRESET
                    : got == (ssize_t)sizeof(note) && is_stale(child, &note));
     if (got == (ssize_t)sizeof(note)) {
@@ -194,9 +194,9 @@ void child_take_over(struct child *child)
     child->taken_over = true;
     end_watchdog(child);
     /* Reading /proc needs a descriptor, and this may be the last one. */
-    if (child->line >= 0)
-        close(child->line);
-    child->line = -1;
+    if (child->channel >= 0)
+        close(child->channel);
+    child->channel = -1;
     take_terminal(child);
     kill_group(child);
     descendants_kill(&child->spared, &child->left);
@@ -243,11 +243,11 @@ void child_resume(struct child *child)
 
 void child_close(struct child *child)
 {
-    if (child->line >= 0)
-        close(child->line);
+    if (child->channel >= 0)
+        close(child->channel);
     if (child->tty >= 0)
         close(child->tty);
-    child->line = child->tty = -1;
+    child->channel = child->tty = -1;
     descendants_free(&child->spared);
 }
 

@@ -16,7 +16,7 @@
 struct child {
     pid_t watchdog;       /* our child; 0: none */
     pid_t pid;            /* of the command, and of its process group */
-    int line;             /* our end of the socket */
+    int channel;          /* our end of the socket */
     struct spared spared; /* children that this process had before */
     bool ended;           /* the command has ended; code says how */
     bool gone;            /* so has everything that it started */
@@ -55,7 +55,7 @@ void child_order(
     struct child *child, enum order order, int number, uint64_t time);
 
 /* Kills the watchdog and the descendants that are visible. Call it again until
- * child->gone, because processes may have been missed. Closes line. */
+ * child->gone, because processes may have been missed. Closes channel. */
 void child_take_over(struct child *child);
 
 /* After NEWS_HALTED with that signal: if the stop came from a terminal, stops

@@ -36,7 +36,7 @@ struct process {
     enum mark mark;
 };
 
-struct table {
+struct processes {
     struct process *rows; /* owned; sorted by pid */
     size_t count;
     size_t room;
@@ -76,22 +76,22 @@ static int read_process(pid_t pid, struct process *process)
     return 0;
 }
 
-static bool add_process(struct table *table, pid_t pid)
+static bool add_process(struct processes *all, pid_t pid)
 {
-    if (table->count == table->room) {
-        size_t room = table->room * 2 + 64;
-        struct process *rows = realloc(table->rows, room * sizeof(*rows));
+    if (all->count == all->room) {
+        size_t room = all->room * 2 + 64;
+        struct process *rows = realloc(all->rows, room * sizeof(*rows));
         if (!rows)
             return false;
-        table->rows = rows;
-        table->room = room;
+        all->rows = rows;
+        all->room = room;
     }
-    table->rows[table->count++].pid = pid;
+    all->rows[all->count++].pid = pid;
     return true;
 }
 
 /* The numbers of all processes. False: not all of them could be read. */
-static bool read_numbers(struct table *table)
+static bool read_numbers(struct processes *all)
 {
     DIR *dir = opendir("/proc");
     bool ok = dir != NULL;
@@ -106,7 +106,7 @@ static bool read_numbers(struct table *table)
         char *end;
         long pid = strtol(entry->d_name, &end, 10);
         if (*end == '\0' && pid > 0)
-            ok = add_process(table, (pid_t)pid);
+            ok = add_process(all, (pid_t)pid);
     }
     if (dir)
         closedir(dir);
@@ -133,44 +133,44 @@ bool descendants_visible(void)
     return strtol(text, NULL, 10) == (long)getpid();
 }
 
-/* Reads all processes that are visible. False: the table is unreliable, and
+/* Reads all processes that are visible. False: the list is unreliable, and
  * left empty. Uses one descriptor at a time, because there may be no more. A
  * process that was our child when the pids were listed is still our child when
  * its entry is read, because only we reap. */
-static bool read_table(struct table *table)
+static bool read_processes(struct processes *all)
 {
     size_t count = 0;
 
-    memset(table, 0, sizeof(*table));
-    bool ok = descendants_visible() && read_numbers(table);
-    for (size_t i = 0; ok && i < table->count; i++) {
-        int why = read_process(table->rows[i].pid, &table->rows[count]);
+    memset(all, 0, sizeof(*all));
+    bool ok = descendants_visible() && read_numbers(all);
+    for (size_t i = 0; ok && i < all->count; i++) {
+        int why = read_process(all->rows[i].pid, &all->rows[count]);
         if (why == 0)
             count++;
         else
             ok = why == ESRCH;
     }
-    table->count = ok ? count : 0;
-    if (table->count > 1)
-        qsort(table->rows, table->count, sizeof(*table->rows), by_pid);
+    all->count = ok ? count : 0;
+    if (all->count > 1)
+        qsort(all->rows, all->count, sizeof(*all->rows), by_pid);
     return ok;
 }
 
-static struct process *find_process(const struct table *table, pid_t pid)
+static struct process *find_process(const struct processes *all, pid_t pid)
 {
     struct process wanted = {.pid = pid};
 
-    return table->count == 0 ? NULL
-                             : bsearch(&wanted, table->rows, table->count,
-                                   sizeof(wanted), by_pid);
+    return all->count == 0 ? NULL
+                           : bsearch(&wanted, all->rows, all->count,
+                                 sizeof(wanted), by_pid);
 }
 
-/* NULL: not in the table. A "parent" that is younger than its child is another
- * process: it got the pid of the real parent while the table was read. */
+/* NULL: not in the list. A "parent" that is younger than its child is another
+ * process: it got the pid of the real parent while the list was read. */
 static struct process *parent_of(
-    const struct table *table, const struct process *process)
+    const struct processes *all, const struct process *process)
 {
-    struct process *parent = find_process(table, process->parent);
+    struct process *parent = find_process(all, process->parent);
 
     return parent && parent->start > process->start ? NULL : parent;
 }
@@ -186,12 +186,12 @@ static bool is_spared(const struct spared *spared, pid_t pid)
 
 /* Marks the descendants, except the spared ones and their descendants. Each
  * process is marked once, so chains of parents are not followed twice. */
-static void mark_descendants(struct table *table, const struct spared *spared)
+static void mark_descendants(struct processes *all, const struct spared *spared)
 {
     pid_t self = getpid();
 
-    for (size_t i = 0; i < table->count; i++) {
-        struct process *at = &table->rows[i];
+    for (size_t i = 0; i < all->count; i++) {
+        struct process *at = &all->rows[i];
         enum mark verdict = NOT_OURS;
         while (at && at->mark == NOT_SEEN) {
             at->mark = ON_THE_WAY;
@@ -199,19 +199,19 @@ static void mark_descendants(struct table *table, const struct spared *spared)
                 verdict = is_spared(spared, at->pid) ? NOT_OURS : OURS;
                 break;
             }
-            at = parent_of(table, at);
+            at = parent_of(all, at);
         }
         if (at && at->mark == OURS)
             verdict = OURS;
-        for (at = &table->rows[i]; at && at->mark == ON_THE_WAY;
-             at = parent_of(table, at))
+        for (at = &all->rows[i]; at && at->mark == ON_THE_WAY;
+             at = parent_of(all, at))
             at->mark = verdict;
     }
 }
 
 /* Signals a descendant that is not our own child. It may end at any time, and
  * its pid may be reused, but a pidfd stays with one process. That process is
- * the one in the table if its start time is the same, and still our descendant
+ * the one in the list if its start time is the same, and still our descendant
  * if its parent is the same or, if that has ended, this process. */
 static void signal_by_pidfd(const struct process *process, int signo, bool wake)
 {
@@ -237,13 +237,13 @@ static void signal_by_pidfd(const struct process *process, int signo, bool wake)
 
 void descendants_signal(int signo, pid_t except)
 {
-    struct table table;
+    struct processes all;
 
-    /* The table is empty if it cannot be read. */
-    (void)read_table(&table);
-    mark_descendants(&table, NULL);
-    for (size_t i = 0; i < table.count; i++) {
-        const struct process *process = &table.rows[i];
+    /* The list is empty if it cannot be read. */
+    (void)read_processes(&all);
+    mark_descendants(&all, NULL);
+    for (size_t i = 0; i < all.count; i++) {
+        const struct process *process = &all.rows[i];
         if (process->mark != OURS || process->group == except)
             continue;
         if (process->parent == getpid()) {
@@ -253,7 +253,7 @@ void descendants_signal(int signo, pid_t except)
             signal_by_pidfd(process, signo, true);
         }
     }
-    free(table.rows);
+    free(all.rows);
 }
 
 /* Has this process children? Zombies count. */
@@ -267,23 +267,23 @@ static bool has_children(void)
 
 bool descendants_spare(struct spared *spared)
 {
-    struct table table;
+    struct processes all;
     bool ok = true;
 
     memset(spared, 0, sizeof(*spared));
     /* Usually there are none, and then /proc is not needed. */
     if (!has_children())
         return true;
-    spared->unknown = !read_table(&table);
-    if (table.count > 0) {
-        spared->pids = calloc(table.count, sizeof(*spared->pids));
+    spared->unknown = !read_processes(&all);
+    if (all.count > 0) {
+        spared->pids = calloc(all.count, sizeof(*spared->pids));
         ok = spared->pids != NULL;
     }
-    for (size_t i = 0; ok && i < table.count; i++) {
-        if (table.rows[i].parent == getpid())
-            spared->pids[spared->count++] = table.rows[i].pid;
+    for (size_t i = 0; ok && i < all.count; i++) {
+        if (all.rows[i].parent == getpid())
+            spared->pids[spared->count++] = all.rows[i].pid;
     }
-    free(table.rows);
+    free(all.rows);
     return ok;
 }
 
@@ -320,23 +320,23 @@ static void note_left(
 
 void descendants_kill(struct spared *spared, struct left *left)
 {
-    struct table table;
+    struct processes all;
 
     memset(left, 0, sizeof(*left));
     if (spared)
         reap_all(spared);
     if (!has_children())
         return;
-    if (!read_table(&table) || (spared && spared->unknown)) {
+    if (!read_processes(&all) || (spared && spared->unknown)) {
         left->count = 1;
-        free(table.rows);
+        free(all.rows);
         return;
     }
-    mark_descendants(&table, spared);
+    mark_descendants(&all, spared);
     /* Zombies count as parents: their children may have been read before they
      * were given to us. */
-    for (size_t i = 0; i < table.count; i++) {
-        const struct process *process = &table.rows[i];
+    for (size_t i = 0; i < all.count; i++) {
+        const struct process *process = &all.rows[i];
         if (process->mark != OURS)
             continue;
         if (process->parent != getpid())
@@ -345,7 +345,7 @@ void descendants_kill(struct spared *spared, struct left *left)
             note_left(
                 left, process, kill(process->pid, SIGKILL) != 0 ? errno : 0);
     }
-    free(table.rows);
+    free(all.rows);
     /* A child exists, but /proc hides it (hidepid). */
     if (left->count == 0 && (!spared || spared->count == 0))
         left->count = 1;

@@ -33,9 +33,9 @@ static struct {
     nxl_client *client;
     nxl_lock *lock;
     char *name; /* NAME:every or {NAME}:every */
-} record;
+} mark;
 
-bool every_is_record(const char *name, size_t length)
+bool every_is_mark(const char *name, size_t length)
 {
     enum companion what;
     struct slice key;
@@ -44,10 +44,10 @@ bool every_is_record(const char *name, size_t length)
            what == COMPANION_EVERY;
 }
 
-/* The record needs a client of its own, because its lease of hours exceeds
- * max_ttl_ms. Without the guards: if a restart loses the record, the only
+/* The mark needs a client of its own, because its lease of hours exceeds
+ * max_ttl_ms. Without the guards: if a restart loses the mark, the only
  * harm is one more run. */
-static int make_record_client(const struct session *session, int64_t ttl_ms)
+static int make_mark_client(const struct session *session, int64_t ttl_ms)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct url_list list;
@@ -62,33 +62,33 @@ static int make_record_client(const struct session *session, int64_t ttl_ms)
     options.guard_restarts = NXL_GUARD_OFF;
     options.guard_failover = NXL_GUARD_OFF;
     int rc = nxl_client_new_urls(
-        &record.client, (const char *const *)list.urls, list.count, &options);
+        &mark.client, (const char *const *)list.urls, list.count, &options);
     url_list_free(&list);
-    /* A record is given back, and never waited for: the keys of a line would be
+    /* A mark is given back, and never waited for: the keys of a line would be
      * one more permission. */
     if (rc == NXL_OK)
-        client_ignore_lines(record.client);
+        client_ignore_lines(mark.client);
     return rc;
 }
 
-static int acquire_record(const struct session *session)
+static int acquire_mark(const struct session *session)
 {
     const char *name = session->args->name;
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
 
     options.ttl_ms = window_ms(session->args);
     options.label = session->label;
-    int rc = make_record_client(session, options.ttl_ms);
+    int rc = make_mark_client(session, options.ttl_ms);
     if (rc != NXL_OK)
         return rc;
-    record.name = name_companion(name, COMPANION_EVERY);
-    if (!record.name)
+    mark.name = name_companion(name, COMPANION_EVERY);
+    if (!mark.name)
         return NXL_E_NOMEM;
-    rc = nxl_lock_new(&record.lock, record.client, record.name, &options);
-    return rc == NXL_OK ? nxl_lock_acquire(record.lock, 0) : rc;
+    rc = nxl_lock_new(&mark.lock, mark.client, mark.name, &options);
+    return rc == NXL_OK ? nxl_lock_acquire(mark.lock, 0) : rc;
 }
 
-/* The record's TTL comes from the --every of the run that wrote it, which may
+/* The mark's TTL comes from the --every of the run that wrote it, which may
  * differ from ours. So it is unknown when that run started. */
 static int report_not_due(const struct session *session)
 {
@@ -99,7 +99,7 @@ static int report_not_due(const struct session *session)
 
     /* The inspection takes a request. */
     if (!event_is_read(EVENT_SKIPPED) ||
-        nxl_lock_inspect(record.lock, &holder) != NXL_OK) {
+        nxl_lock_inspect(mark.lock, &holder) != NXL_OK) {
         event_report(event, "'%s' is not due; CMD is not started", args->shown);
         return args->busy_code;
     }
@@ -123,41 +123,41 @@ static int report_not_due(const struct session *session)
     return args->busy_code;
 }
 
-/* Proposes an ACL pattern that matches the record's key, the lock's fencing
+/* Proposes an ACL pattern that matches the mark's key, the lock's fencing
  * counter and those of similar names: ~{job:* for job:9. */
 static void say_needed_right(const struct session *session)
 {
-    const char *prefix = nxl_client_prefix(record.client);
-    const char *brace = strchr(record.name, '{');
-    int length = (int)(strrchr(record.name, ':') - record.name);
+    const char *prefix = nxl_client_prefix(mark.client);
+    const char *brace = strchr(mark.name, '{');
+    int length = (int)(strrchr(mark.name, ':') - mark.name);
     int cut = length;
 
-    if (brace == record.name) {
+    if (brace == mark.name) {
         for (int i = 0; i < length; i++)
-            cut = record.name[i] == ':' ? i + 1 : cut;
+            cut = mark.name[i] == ':' ? i + 1 : cut;
     }
     say("the user needs permission for the key '%s%s', in which "
         "--every records the runs of '%s': ACL SETUSER USER "
         "'~%s%.*s%s*'",
-        prefix, record.name, session->args->shown, prefix, cut, record.name,
+        prefix, mark.name, session->args->shown, prefix, cut, mark.name,
         cut == length ? ":" : "");
 }
 
 static void report_failure(const struct session *session, int rc)
 {
     const char *why =
-        failure_words(record.lock ? nxl_lock_errmsg(record.lock) : "", rc);
+        failure_words(mark.lock ? nxl_lock_errmsg(mark.lock) : "", rc);
 
     event_report((struct event){.kind = event_of_failure(rc), .why = why},
         "cannot record a run of '%s': %s", session->args->shown, why);
-    if (rc == NXL_E_DENIED && record.lock &&
+    if (rc == NXL_E_DENIED && mark.lock &&
         strcmp(session->args->shown, session->args->name) == 0)
         say_needed_right(session);
 }
 
-bool every_record(struct session *session, int *code)
+bool every_mark(struct session *session, int *code)
 {
-    int rc = acquire_record(session);
+    int rc = acquire_mark(session);
 
     if (rc == NXL_OK)
         return true;
@@ -173,10 +173,10 @@ bool every_record(struct session *session, int *code)
 
 void every_give_back(void)
 {
-    nxl_lock_free(record.lock);
-    nxl_client_free(record.client);
-    free(record.name);
-    record.lock = NULL;
-    record.client = NULL;
-    record.name = NULL;
+    nxl_lock_free(mark.lock);
+    nxl_client_free(mark.client);
+    free(mark.name);
+    mark.lock = NULL;
+    mark.client = NULL;
+    mark.name = NULL;
 }

@@ -13,12 +13,12 @@
  * that is unknown; *code is the exit code, and the reason has been reported
  * (that it is not due only on a terminal or with -v). May block for the timeout
  * of a request. */
-bool every_record(struct session *session, int *code);
+bool every_mark(struct session *session, int *code);
 
-/* Is this the name of such a record? */
-bool every_is_record(const char *name, size_t length);
+/* Is this the name of such a mark? */
+bool every_is_mark(const char *name, size_t length);
 
-/* Removes the record, so that another machine may run the job at once. */
+/* Removes the mark, so that another machine may run the job at once. */
 void every_give_back(void);
 
 #endif

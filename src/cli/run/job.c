@@ -252,7 +252,7 @@ static void poll_also(struct job *job)
     struct session *session = job->session;
 
     session_poll_nothing(session);
-    session->also[0].fd = job->child.line;
+    session->also[0].fd = job->child.channel;
     if (job->capture)
         capture_poll(job->capture, &session->also[1], &session->also[2]);
 }

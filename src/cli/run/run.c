@@ -120,7 +120,7 @@ static bool acquired(struct run *run, int *code)
 {
     if (!acquire_for(&run->session, code))
         return may_do_without(run);
-    return run->args->run.every_ms == 0 || every_record(&run->session, code);
+    return run->args->run.every_ms == 0 || every_mark(&run->session, code);
 }
 
 int subcommand_run(const struct args *given)

@@ -70,8 +70,8 @@ struct watchdog {
 /* Never waits: nxlock may be frozen. False: it could not be sent. */
 static bool send_note(const struct watchdog_plan *plan, const struct note *note)
 {
-    return send(plan->line, note, sizeof(*note), MSG_DONTWAIT | MSG_NOSIGNAL) ==
-           (ssize_t)sizeof(*note);
+    return send(plan->channel, note, sizeof(*note),
+               MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*note);
 }
 
 static bool send_news(
@@ -85,10 +85,10 @@ static bool send_news(
  * socket's buffer is free (POLLOUT): the rest is for notes that come once. */
 static void send_halted(struct watchdog *watchdog)
 {
-    struct pollfd line = {watchdog->plan->line, POLLOUT, 0};
+    struct pollfd channel = {watchdog->plan->channel, POLLOUT, 0};
     struct note note = {NEWS_HALTED, watchdog->halted, watchdog->woken};
 
-    if (watchdog->halted != 0 && poll(&line, 1, 0) == 1 &&
+    if (watchdog->halted != 0 && poll(&channel, 1, 0) == 1 &&
         send_note(watchdog->plan, &note))
         watchdog->halted = 0;
 }
@@ -103,7 +103,7 @@ static void send_end(const struct watchdog *watchdog)
         {NEWS_GONE, watchdog->stopping == REASON_LEFT_OVER, 0}};
 
     for (size_t i = watchdog->end_unsent ? 0 : 1; i < 2; i++) {
-        while (send(watchdog->plan->line, &notes[i], sizeof(notes[i]),
+        while (send(watchdog->plan->channel, &notes[i], sizeof(notes[i]),
                    MSG_NOSIGNAL) < 0 &&
                (errno == ENOBUFS || errno == ENOMEM))
             (void)poll(NULL, 0, (int)(ROUND_MIN / NS_PER_MS));
@@ -155,7 +155,7 @@ static bool start_leader(struct watchdog *watchdog)
     setpgid(0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     /* "killall nxlock" should not hit both processes. */
-    prctl(PR_SET_NAME, "nxl-guard");
+    prctl(PR_SET_NAME, "nxl-watchdog");
     sigemptyset(&all);
     sigaddset(&all, SIGCHLD);
     watchdog->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -179,7 +179,7 @@ static bool start_leader(struct watchdog *watchdog)
         watchdog->probe = signal_probe_start(watchdog->leader);
     /* Above all, nxlock's end of the socket is closed, and the caller's pipes,
      * whose readers wait for the end of file. */
-    int kept[] = {plan->line, watchdog->signals, watchdog->timer,
+    int kept[] = {plan->channel, watchdog->signals, watchdog->timer,
         watchdog->lost, event_log_fd()};
     descriptors_close_others(kept, sizeof(kept) / sizeof(kept[0]));
     send_news(plan, NEWS_STARTED, watchdog->leader);
@@ -276,7 +276,7 @@ static void take_orders(struct watchdog *watchdog)
 
     while (!watchdog->alone) {
         ssize_t got =
-            recv(watchdog->plan->line, &note, sizeof(note), MSG_DONTWAIT);
+            recv(watchdog->plan->channel, &note, sizeof(note), MSG_DONTWAIT);
         if (got == (ssize_t)sizeof(note))
             take_order(watchdog, &note);
         else if (got < 0 && errno == EAGAIN)
@@ -394,7 +394,7 @@ static void watchdog_sleep(const struct watchdog *watchdog, uint64_t wake)
 {
     struct pollfd fds[] = {{watchdog->signals, POLLIN, 0},
         {watchdog->timer, POLLIN, 0},
-        {watchdog->alone ? -1 : watchdog->plan->line,
+        {watchdog->alone ? -1 : watchdog->plan->channel,
             watchdog->halted != 0 ? POLLIN | POLLOUT : POLLIN, 0}};
 
     timer_wake_at(watchdog->timer, wake);

@@ -73,7 +73,7 @@ struct watchdog_plan {
     bool leave;                    /* --leave-descendants */
     int tty;                       /* descriptor of the terminal, or -1 */
     bool terminal;                 /* the command should have the terminal */
-    int line;                      /* the watchdog's end of the socket */
+    int channel;                   /* the watchdog's end of the socket */
     int output;    /* standard output of the command; -1: inherited */
     bool no_input; /* its standard input is /dev/null; else inherited */
     int lost[2];   /* a pipe: the command gets the first end, and reads
