@@ -87,10 +87,11 @@ static inline void listening_turn(void)
     loop_process(client, &events, clock_now());
 }
 
-/* Turns until the condition holds, for 30 s at most. */
-#define listening_until(condition)                                             \
+/* Turns until the condition holds, for so long at most; listening_until: for
+ * 30 s. */
+#define listening_until_within(limit_ms, condition)                            \
     do {                                                                       \
-        int64_t listening_end = test_now_ms() + 30000;                         \
+        int64_t listening_end = test_now_ms() + (limit_ms);                    \
         while (!(condition)) {                                                 \
             if (test_now_ms() > listening_end) {                               \
                 print_error("never came true: %s; %s\n", #condition,           \
@@ -100,6 +101,7 @@ static inline void listening_turn(void)
             listening_turn();                                                  \
         }                                                                      \
     } while (0)
+#define listening_until(condition) listening_until_within(30000, condition)
 
 /* MESSAGES_NONE, MESSAGES_COMING or MESSAGES_UP */
 static inline bool listening_is(int state)
