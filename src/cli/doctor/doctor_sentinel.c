@@ -137,8 +137,8 @@ size_t doctor_sentinel_ask(
         return 0;
     other.diagnostics.server = s->at;
     ask_all(&other, service, s);
+    s->denied = s->result == NXL_E_DENIED && strstr(s->why, "NOPERM");
     nxl_server_facts facts = doctor_facts(&other, 0);
-    s->denied = s->result == NXL_E_DENIED && facts.logged_in;
     s->in_clear = facts.sends_password && facts.state == NXL_SERVER_UP &&
                   !facts.tls && !facts.local;
     addresses = client_addresses(other.client);
