@@ -24,21 +24,21 @@ COMMAND(ONCE, once, .operands = "NAME -- CMD...", \
     "nxlock once show|confirm|forget NAME [OPTION...]\n", \
     .leases = true, .runs = true) \
 COMMAND(ACQUIRE, acquire, .operands = "NAME", \
-    .purpose = "acquire it, print its token, and exit", \
+    .purpose = "acquire a lock, print its token, and exit", \
     .synopsis = "nxlock acquire NAME [OPTION...]\n", .leases = true) \
 COMMAND(RENEW, renew, .operands = "NAME TOKEN", \
-    .purpose = "extend the lease of a lock left held", \
+    .purpose = "extend the lease of a lock held under TOKEN", \
     .synopsis = "nxlock renew NAME TOKEN [OPTION...]\n", \
     .takes_token = true, .leases = true) \
 COMMAND(RELEASE, release, .operands = "NAME TOKEN", \
-    .purpose = "release a lock left held", \
+    .purpose = "release a lock held under TOKEN", \
     .synopsis = "nxlock release NAME TOKEN [OPTION...]\n", \
     .takes_token = true) \
 COMMAND(STATUS, status, .operands = "NAME", \
-    .purpose = "show who holds it, and for how long", \
+    .purpose = "show who holds a lock, and the time left", \
     .synopsis = "nxlock status NAME [OPTION...]\n") \
 COMMAND(WAIT, wait, .operands = "NAME", \
-    .purpose = "wait until it is free, without acquiring it", \
+    .purpose = "wait until a lock is free, without acquiring it", \
     .synopsis = "nxlock wait NAME [OPTION...]\n") \
 COMMAND(LIST, list, .operands = "[GLOB]", \
     .purpose = "list the locks that are held", \
@@ -53,7 +53,7 @@ COMMAND(DOCTOR, doctor, .operands = "[NAME]", \
     .purpose = "check whether the server suits locks", \
     .synopsis = "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true) \
 COMMAND(DRILL, drill, .operands = "[NAME]", \
-    .purpose = "crash and cut off holders of its own lock", \
+    .purpose = "crash and cut off holders of a test lock", \
     .synopsis = "nxlock drill [NAME] [OPTION...]\n", .name_optional = true, \
     .leases = true)
 /* clang-format on */

@@ -81,18 +81,17 @@ void help_overview(FILE *out)
         fprintf(out, "  %-20s  %s\n", left, info->purpose);
     }
     fprintf(out,
-        "\n'nxlock COMMAND --help' lists options and examples. The server: "
+        "\n'nxlock COMMAND --help' lists options and examples. The server is "
         "-u URL or\n--url-file FILE, else $NXLOCK_URL or $NXLOCK_URL_FILE, "
-        "the url of\n%s, or redis://127.0.0.1:6379; 'nxlock doctor' says "
-        "which.\n'nxlock help " HELP_CONNECTION_WORD
-        "' lists passwords, TLS and more.\n"
-        "Why a job did not run: 'nxlock status --help'.\n",
+        "else the url of\n%s, else redis://127.0.0.1:6379; 'nxlock doctor' "
+        "shows\nwhich. 'nxlock help " HELP_CONNECTION_WORD
+        "' explains passwords, TLS and more.\n"
+        "If a job did not run: 'nxlock status --help'.\n",
         system_config);
     print_exit_codes(COMMANDS, out);
-    fputs(
-        "run and once exit as CMD does; with 64 to 78 and 125 to 127, CMD "
-        "was not\nstarted; once ends with 70 and 76 also when what it started "
-        "is in doubt.\n",
+    fputs("Otherwise run and once exit with the code of CMD. With 64 to 78 and "
+          "125 to\n127, CMD was not started; but once also exits with 70 or 76 "
+          "if it started CMD\nand the work is in doubt.\n",
         out);
 }
 
