@@ -467,15 +467,6 @@ void acquire_cancel(struct acquire *a)
         a->phase = PHASE_OVER;
 }
 
-/* The only server has granted the lock, and refused the number. No request is
- * without an answer, and what removes the token has been sent, so the caller
- * need not wonder whether the lock is held: he is told what was refused. */
-static bool refused_for_good(const struct acquire *a)
-{
-    return a->terms.servers == 1 && a->permanent > 0 && a->unanswered == 0 &&
-           !a->earlier_token_left;
-}
-
 /* The parts still show the grants: until another round is answered the token
  * may be at a quorum, and token_may_be_at_quorum() says so. */
 void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
@@ -494,8 +485,6 @@ void acquire_again(struct acquire *a, const struct fence *fence, uint64_t now)
     if (!a->unanswered)
         a->longest_round = later(a->longest_round, a->now - a->round_started);
     finish_round(a);
-    if (a->decision == VERDICT_UNKNOWN && refused_for_good(a))
-        a->decision = VERDICT_FAULT;
 }
 
 /* ------------------------------------------------------------------ in line */

@@ -237,6 +237,16 @@ static bool denies_key(struct slice text)
     return slice_starts(text, "NOPERM ") && memmem(text.data, len, " key", 4);
 }
 
+/* A command that says that the key is no string knows nothing of several
+ * holders. It explains why scripts are missing, and nothing else. */
+static bool explains_better(enum fault told, enum fault fault)
+{
+    if (told == FAULT_UNSUPPORTED)
+        return fault == FAULT_WRONG_TYPE;
+    return told == FAULT_NONE ||
+           (told == FAULT_WRONG_TYPE && fault != FAULT_UNSUPPORTED);
+}
+
 /* True when the exchange is over; else it goes on in the next way. */
 static bool conclude(struct model *m, struct outcome o)
 {
@@ -249,12 +259,14 @@ static bool conclude(struct model *m, struct outcome o)
         o.unsure = true;
     if (model_way(m) != SET_NX)
         fallback_on |= 1U << FAULT_NO_PERMISSION | 1U << FAULT_SCRIPT_DENIED;
+    if (m->verb.kind == VERB_INSPECT && model_way(m) != SCRIPT)
+        fallback_on |= 1U << FAULT_WRONG_TYPE; /* the script may know it */
     m->outcome = o;
     m->settled =
         o.kind != OUTCOME_FAULT || o.unsure || !(fallback_on & 1U << o.fault);
     if (m->settled)
         return true;
-    if (m->told.fault == FAULT_NONE || denies_key(o.text))
+    if (explains_better(m->told.fault, o.fault) || denies_key(o.text))
         m->told = o;
     m->outcome = m->told;
     m->tried |= 1U << m->at;

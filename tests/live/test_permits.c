@@ -365,19 +365,6 @@ static void fenced(void **state)
     end(writer, client);
 }
 
-/* A reader that cannot have a number is told why, and holds nothing. */
-static void no_number(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = lock_with(client, "job", READER, .fence = 1);
-    redis_run(&server, "RPUSH", "{job}:f", "no counter", NULL);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_WRONG_TYPE, lock);
-    assert_result(nxl_lock_acquire(lock, 20000), NXL_E_WRONG_TYPE, lock);
-    assert_non_null(strstr(nxl_lock_errmsg(lock), "{job}:f"));
-    await(!redis_exists(&server, "job"));
-    end(lock, client);
-}
-
 static void kept_for_the_minimum(void **state)
 {
     nxl_client *client = new_client("");
@@ -589,7 +576,6 @@ int main(void)
         live_test(holders_are_listed),
         live_test(many_are_listed),
         live_test(fenced),
-        live_test(no_number),
         live_test(kept_for_the_minimum),
         live_test(without_a_line),
         live_test(no_lock_at_the_key),
