@@ -601,11 +601,15 @@ def fifo(path):
 def stuck_reader(b):
     """Nobody reads: CMD waits, but its lease is renewed."""
     name = b.name()
-    process = b.start(name, "--ttl", "2s", "-v",
+    process = b.start(name, "--ttl", "4s", "-v",
                       *b.work(name, "head -c 300000 /dev/zero"))
     renewals = 0
     while renewals < 4:  # longer than the lease
-        renewals += process.stderr.readline().startswith(b"nxlock: renewed")
+        line = process.stderr.readline()
+        if not line:
+            b.tap.check(False, "its lease is renewed", f"{renewals} times")
+            break
+        renewals += line.startswith(b"nxlock: renewed")
     b.tap.equal(b.state(name), "begun", "a reader that waits loses no lock")
     got = b.finish(process)
     b.tap.check(got.returncode == 0 and len(got.stdout) == 300000,
