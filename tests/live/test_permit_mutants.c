@@ -22,7 +22,7 @@ static const struct mutant {
 static const struct mutant of_the_state[] = {
     {{NULL, "'^(nxl=[^#]*)", "'^([^#]*)"}, "a ranking with"},
     {{NULL, "last[#last] + 0 < FAR", "false"}, "a ranking that looks"},
-    {{NULL, "'(' .. s.text", "'-inf'"}, "nobody removes"},
+    {{NULL, "'(' .. now_of(s)", "'-inf'"}, "nobody removes"},
     {{NULL, "-1 - count, '-2'", "'0', '-2'"}, "a holder with a limit"},
     {{NULL, "weights[asks] = weight or 1", "weights[asks] = 1"},
         "the head knows"},

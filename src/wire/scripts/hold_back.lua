@@ -17,7 +17,7 @@ if several_hold and ms > 0 then
     local time = redis.pcall('TIME')
     local others = hold_back_ends(mark)
     local ends = time.err and 0 or
-        time[1] * 1000 + math.floor(time[2] / 1000) + ms
+        ms_of(time) + ms
     if others and others < ends then
         local lasts = tonumber(redis.pcall('PTTL', mark)) or 0
         redis.pcall('SET', mark, '+' .. string.format('%.0f', ends), 'PX',

@@ -41,16 +41,20 @@ local function channel_of(client, key)
     end
     return 'nxl:' .. client .. ':' .. key
 end
--- How many listen to each of the channels. Of '-' that is not known, and maybe
--- of none.
+-- How many listen to each of the channels. Of '-', which is none, that is not
+-- known, and maybe of no other either.
 local function listeners(channels)
-    local seen = #channels > 0 and
-        redis.pcall('PUBSUB', 'NUMSUB', unpack(channels)) or {}
-    local heard = {}
+    local asked, heard = {}, {}
+    for i = 1, #channels do
+        if channels[i] ~= '-' then
+            asked[#asked + 1] = channels[i]
+        end
+    end
+    local seen = #asked > 0 and
+        redis.pcall('PUBSUB', 'NUMSUB', unpack(asked)) or {}
     for i = 1, #seen, 2 do
         heard[seen[i]] = seen[i + 1] + 0
     end
-    heard['-'] = nil
     return heard
 end
 -- Of one of them; -1 if that is not known.

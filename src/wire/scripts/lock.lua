@@ -52,7 +52,9 @@ local function ms_of(time)
 end
 -- s.now as an argument of a command, which Lua would take longer to format.
 local function now_of(s)
-    return string.format('%d%06d', s.now / 1000000, s.now % 1000000)
+    s.text = s.text or
+        string.format('%d%06d', s.now / 1000000, s.now % 1000000)
+    return s.text
 end
 -- The state of a sorted set, whose permits are not counted yet: s.used is 0. Or
 -- false: the key is free, or has no holder. Or nil and an error: it is another
@@ -95,9 +97,9 @@ local function is_pause(s)
 end
 -- Counts the permits that are held. Returns the state, or false: none is held.
 local function counted(s, key)
-    s.text, s.most = now_of(s), math.huge
+    s.most = math.huge
     local count =
-        redis.call('ZCOUNT', key, '(' .. s.text, '(17592186044416')
+        redis.call('ZCOUNT', key, '(' .. now_of(s), '(17592186044416')
     local k, l = string.match(s.head, '^nxl=(%d+)/(%d+)$')
     if k then
         s.used = k * count
@@ -255,14 +257,13 @@ local function grant(s, key, lease)
         local done = redis.pcall('SET', key, s, 'PX', lease)
         return done.err and done
     end
-    local new, done = s.new, 0
+    local new, done = s.new, nil
     s.new = false
     -- Who may not remove members must not add any.
     if s.lasts == 0 then
         done = redis.pcall('DEL', key)
     else
-        done = redis.pcall(
-            'ZREMRANGEBYSCORE', key, '-inf', s.text or now_of(s))
+        done = redis.pcall('ZREMRANGEBYSCORE', key, '-inf', now_of(s))
         if s.old and tonumber(done) then
             done = redis.pcall('ZREM', key, 'nxl=')
         end

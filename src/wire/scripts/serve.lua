@@ -26,17 +26,12 @@ local function next_waiters(key, line, now, me, kept, count)
         w.is_me = w.member == me
         w.alive = w.is_me or
             (w.token and not is_dead(now, members[i + 1], window))
-        if w.alive and not w.is_me then
-            w.channel = channel_of(client, key)
-            if w.channel ~= '-' then
-                channels[#channels + 1] = w.channel
-            end
-        end
-        waiters[#waiters + 1] = w
+        w.channel = w.alive and not w.is_me and channel_of(client, key) or '-'
+        waiters[#waiters + 1], channels[#channels + 1] = w, w.channel
     end
     local heard = listeners(channels)
     for i = 1, #waiters do
-        waiters[i].deaf = heard[waiters[i].channel or '-'] == 0
+        waiters[i].deaf = heard[waiters[i].channel] == 0
     end
     return waiters
 end
@@ -82,10 +77,10 @@ local function serve(s, key, line, now, me)
         end
         for i = 1, #enter do
             mine = mine or enter[i].is_me
-            publish(enter[i].channel or '-', enter[i].token)
+            publish(enter[i].channel, enter[i].token)
         end
         if more then
-            publish(more.channel or '-', '!' .. more.token)
+            publish(more.channel, '!' .. more.token)
         end
         granted = granted + #enter
         if stop or alone then

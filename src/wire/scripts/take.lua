@@ -57,8 +57,7 @@ if marked and redis.call('EXISTS', mark, line) > 0 then
     end
     local ends = hold_back_ends(mark) or 0
     if ends > 0 then
-        local time = redis.call('TIME')
-        ends = ends - time[1] * 1000 - math.floor(time[2] / 1000)
+        ends = ends - ms_of(redis.call('TIME'))
         if ends > 0 and ends <= GAP_MAX then
             return {0, ends}
         end

@@ -26,7 +26,7 @@ if failure then
     return failure
 end
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = ms_of(time)
 local s = content(key)
 local mine, own = holds(s, key, token), r and r.token == token
 -- What the record becomes, by what it says now and by the verdict: '' is no
