@@ -87,8 +87,7 @@ struct conf;
 struct args {
     enum command command;
     const char *word; /* the command as it was written */
-    const char *name; /* of the lock; list: GLOB. list, doctor,
-                       * drill: or NULL */
+    const char *name; /* of the lock; list: GLOB. list, doctor: or NULL */
     const char *also[NXL_NAMES_MAX - 1]; /* --also: names locked with it */
     size_t also_count;
     char shown[NAMES_SHOWN];  /* in messages, see names.h */
@@ -148,9 +147,6 @@ static inline bool args_share(const struct args *args)
 /* The lease when --ttl is not given: the library's own default, written out
  * because it goes into the child's environment. */
 #define DEFAULT_TTL_MS 30000
-
-/* The same for drill, which waits for several leases to expire. */
-#define DRILL_TTL_MS 2000
 
 /* --keep-trying when it is not given. */
 #define KEEP_TRYING_MS 60000

@@ -51,11 +51,7 @@ COMMAND(UNLOCK, unlock, .operands = "NAME", \
     "nxlock unlock NAME --line [--yes] [OPTION...]\n") \
 COMMAND(DOCTOR, doctor, .operands = "[NAME]", \
     .purpose = "check whether the server suits locks", \
-    .synopsis = "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true) \
-COMMAND(DRILL, drill, .operands = "[NAME]", \
-    .purpose = "crash and cut off holders of a test lock", \
-    .synopsis = "nxlock drill [NAME] [OPTION...]\n", .name_optional = true, \
-    .leases = true)
+    .synopsis = "nxlock doctor [NAME] [OPTION...]\n", .name_optional = true)
 /* clang-format on */
 
 #endif

@@ -485,7 +485,7 @@ int args_read(struct args *args, enum command command, char **words)
     *args = (struct args){.command = command,
         .word = words[-1],
         .wait_ms = NXL_FOREVER,
-        .ttl_ms = command == CMD_DRILL ? DRILL_TTL_MS : DEFAULT_TTL_MS,
+        .ttl_ms = DEFAULT_TTL_MS,
         .busy_code = EXIT_BUSY,
         .run = {.grace_ms = -1},
         .work = {.on_doubt = -1,

@@ -40,7 +40,6 @@ const struct exit_info exit_table[] = {
 {"1", ON(STATUS), "free"},
 {"1", ON(UNLOCK), "already free, line empty, or changed since it was shown"},
 {"1", ON(DOCTOR), "it works, with a warning"},
-{"1", ON(DRILL), "a promise was broken; the output names it"},
 {"1", ON(ONCE), "show: no record; confirm, forget: nothing to change"},
 {"64", ON_ALL, "the command line is wrong, or its times do not fit"},
 {"65", ON(ONCE), "the record is about other work (--fingerprint)"},
@@ -51,7 +50,6 @@ const struct exit_info exit_table[] = {
 {"75", ON(ACQUIRE) | ON(ONCE), "busy (-E CODE replaces it)"},
 {"75", ON(WAIT), "still held when -w was over"},
 {"75", ON(UNLOCK), "held under another token, or the answer was no"},
-{"75", ON(DRILL), "too slow to show everything; no promise was broken"},
 {"76", ON(ONCE), "in doubt: nxlock does not know whether it was done"},
 {"77", ON_ALL, "wrong password, user or certificate, or no permission"},
 {"78", ON_ALL, "the URL, the configuration file, or an option or file for TLS,"
@@ -118,7 +116,6 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
 /* A lease has at most 31 bits of milliseconds; what --every records is a lease
  * of nine tenths of it. */
 #define LEASE 1, INT32_MAX, "such as 30s, at most 24d"
-#define DRILL_LEASE 300, 8000, "from 300ms to 8s"
 #define EVERY 40, INT64_C(266) * 24 * 3600 * 100, "from 40ms to 26.6d"
 #define KEEP 1, INT64_C(365) * 24 * 3600 * 1000, "such as 3d, at most 365d"
 #define SOME 1, 0, "such as 30s"
@@ -132,8 +129,6 @@ TIME_KEY('w', "wait", ACQUIRING | ON(WAIT), wait, ANY,
     "wait at most this long (default: no limit)"),
 TIME_KEY(0, "ttl", ACQUIRING | ON(RENEW) | ON(DOCTOR), ttl, LEASE,
     "lease: how long a dead holder blocks others (30s)"),
-TIME(0, "ttl", ON(DRILL), ttl, DRILL_LEASE,
-    "its lock's lease; a drill takes 4 times that (2s)"),
 COUNT("permits", "N", SHARING, permits, PERMITS,
     "hold it with others: at most N permits in all"),
 COUNT("weight", "K", SHARING, weight, PERMITS,
@@ -164,7 +159,7 @@ WORD_KEY("log", LOGGING, log, log_choices,
     "log events: syslog, stderr, json, file:PATH (none)"),
 FLAG(0, "json", ON(STATUS), json, "print a JSON object on one line"),
 FLAG(0, "json", ON(ONCE), json, "show: print a JSON object on one line"),
-FLAG(0, "json", ON(LIST) | ON(DOCTOR) | ON(DRILL), json,
+FLAG(0, "json", ON(LIST) | ON(DOCTOR), json,
     "print one JSON object per line"),
 FLAG(0, "once", ON(LIST), records,
     "list all records of 'nxlock once', not only doubts"),

@@ -23,7 +23,7 @@ COMMANDS = (
     ["release", "k", "6fa459ea-ee8a-4ca4-894e-db77e160355e"],
     ["status", "k", "-v"], ["status", "k", "--json"], ["wait", "k", "-w", "1s"],
     ["list"], ["list", "--json"], ["unlock", "k", "--force", "--yes"],
-    ["doctor", "k"], ["doctor", "k", "--json"], ["drill", "k"],
+    ["doctor", "k"], ["doctor", "k", "--json"],
 )
 
 

@@ -40,7 +40,7 @@ done
 for command in run once acquire renew release status wait unlock; do
     has "names $command" "^  $command NAME"
 done
-for command in list doctor drill; do
+for command in list doctor; do
     has "names $command" "^  $command \["
 done
 for variable in NXLOCK_URL /etc/nxlock.conf redis://127.0.0.1:6379; do
@@ -73,8 +73,7 @@ done
 has "says what is dangerous" '^HARM: .*verify=ca'
 sed '/^parameters of/,$d' "$dir/out" > "$dir/own"
 check "its own words fit a terminal" fails grep -q '.\{81\}' "$dir/own"
-for command in run once acquire renew release status wait list unlock doctor \
-    drill; do
+for command in run once acquire renew release status wait list unlock doctor; do
     gives 0 "$command --help" "$command" --help
     cp "$dir/out" "$dir/text"
     check "says nothing" test ! -s "$dir/err"

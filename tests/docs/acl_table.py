@@ -29,7 +29,6 @@ LINES = (
      ("status", "list", "wait"), (), False),
     ("`unlock`", ("unlock",), (), False),
     ("`doctor`", ("doctor",), (), False),
-    ("`drill`", ("drill",), (), False),
 )
 MORE = (
     ("A database number other than 0, in addition", (), ("db",), True),
@@ -108,7 +107,7 @@ class Table:
 def rule_of(rule, name, prefix):
     """The rule for a lock of that name, or pattern of names, below a prefix;
     None: another rule matches these keys too."""
-    own = re.fullmatch(r"(~\{?|&.*:)NAME:(doctor|drill):\*(\}:\*)?", rule)
+    own = re.fullmatch(r"(~\{?|&.*:)NAME:(doctor):\*(\}:\*)?", rule)
     if own and prefix:  # the command writes its own lock's name in braces then
         return None if own[1] == "~{" else \
             f"{own[1]}{prefix}{{{name}:{own[2]}:*"

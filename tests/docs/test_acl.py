@@ -199,13 +199,6 @@ def check_doctor(room, part, *options):
     judged_by_doctor(room, "job", f"{part}, one lock")
 
 
-def check_drill(room, part, *options):
-    room.make_user(room.rules(part, "`drill`"), *options)
-    done = room.as_user(0, "drill", "drill", NAME, "--ttl", "1s")
-    room.tap.check("FAIL" not in done.stdout.decode(), "drill: passes",
-                   done.stdout)
-
-
 def check_names(room):
     """What the page says of other names: one pattern for all keys."""
     rules = room.rules("lines", "A user who locks", "`run --every`",
@@ -305,7 +298,6 @@ def main():
             check_observers(room, part, *options)
             check_unlock(room, part, *options)
             check_doctor(room, part, *options)
-            check_drill(room, part, *options)
         check_names(room)
         check_prefixes(room)
         check_more(room)

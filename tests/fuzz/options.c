@@ -221,8 +221,7 @@ static void check_words(const struct args *args)
     bool unlocks = command == CMD_UNLOCK;
 
     CHECK(args->name ? args->name[0] != '\0'
-                     : command == CMD_LIST || command == CMD_DOCTOR ||
-                           command == CMD_DRILL);
+                     : command == CMD_LIST || command == CMD_DOCTOR);
     if (command == CMD_RENEW || command == CMD_RELEASE)
         CHECK(args->token != NULL);
     else
@@ -232,7 +231,7 @@ static void check_words(const struct args *args)
     CHECK(unlocks || command == CMD_ONCE || !args->yes);
     CHECK(!args->token || !unlocks || is_token(args->token));
     CHECK(!args->json || command == CMD_STATUS || command == CMD_LIST ||
-          command == CMD_DOCTOR || command == CMD_DRILL ||
+          command == CMD_DOCTOR ||
           (command == CMD_ONCE && args->work.action == ONCE_SHOW));
 }
 
@@ -286,9 +285,7 @@ static void check_good(const struct args *args, struct line *line)
     check_run(args);
     check_once(args);
     CHECK(args->ttl_ms > 0 && args->ttl_ms <= LONGEST_MS);
-    CHECK(args->ttl ||
-          args->ttl_ms ==
-              (args->command == CMD_DRILL ? DRILL_TTL_MS : DEFAULT_TTL_MS));
+    CHECK(args->ttl || args->ttl_ms == DEFAULT_TTL_MS);
     CHECK(args->wait_ms >= -1 && args->wait_ms <= LONGEST_MS);
     CHECK(!(args->no_wait && args->wait));
     CHECK(!args->no_wait || args->wait_ms == 0);

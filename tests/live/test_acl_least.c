@@ -424,20 +424,6 @@ static enum acl_effect use_examine(nxl_client *client, nxl_lock *lock)
                                : effect;
 }
 
-static enum acl_effect use_contend(nxl_client *client, nxl_lock *lock)
-{
-    enum acl_effect effect = use_extend(client, lock);
-    nxl_lock *own = lock_with(client, NAME ":drill:1", .ttl_ms = TTL_MS);
-    int rc = nxl_lock_acquire(own, 0);
-
-    if (effect == ACL_WORKS && rc != NXL_OK)
-        effect = rc == NXL_E_DENIED ? ACL_NO_DRILL : ODD;
-    if (effect == ACL_WORKS)
-        effect = waits_in_line(client, NAME ":drill:1");
-    nxl_lock_free(own);
-    return effect;
-}
-
 /* The server becomes a primary that was promoted, nobody knows when. */
 static enum acl_effect use_failover(nxl_client *client, nxl_lock *lock)
 {
@@ -485,7 +471,6 @@ static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     [ACL_WAITERS] = use_waiters,
     [ACL_SCAN] = use_scan,
     [ACL_EXAMINE] = use_examine,
-    [ACL_CONTEND] = use_contend,
 };
 
 /* ------------------------------------------------------------------ the rows

@@ -52,7 +52,6 @@ EFFECT(NO_LINE, "works; waits by asking at random intervals, not in line") \
 EFFECT(NO_NEWS, "works; finds out by asking that it is its turn") \
 EFFECT(NO_WAITERS, "works; who waits in line is unknown") \
 EFFECT(NO_TRIAL, "doctor cannot try a lock, and says so") \
-EFFECT(NO_DRILL, "drill exits with 77") \
 EFFECT(UNKNOWN_TO_DOCTOR, "doctor says what it cannot find out")
 
 #define EFFECT(name, ...) ACL_##name,
@@ -70,8 +69,6 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_LINE_GAP "~{NAME}:nxl-g"
 #define ACL_TRIAL "~NAME:doctor:*"
 #define ACL_TRIAL_COMPANIONS "~{NAME:doctor:*}:*"
-#define ACL_DRILL "~NAME:drill:*"
-#define ACL_DRILL_COMPANIONS "~{NAME:drill:*}:*"
 
 #define ACL_MARKER "~nxl-p" /* with a prefix P it is Pnxl-p */
 
@@ -88,8 +85,6 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 #define ACL_CHANNELS "&nxl:????????????????????????????????????:NAME"
 #define ACL_TRIAL_CHANNELS \
     "&nxl:????????????????????????????????????:NAME:doctor:*"
-#define ACL_DRILL_CHANNELS \
-    "&nxl:????????????????????????????????????:NAME:drill:*"
 
 /* FEATURE(NUMBER, name, the features that it is in addition to, purpose, the
  * permissions with the effect of each if it is missing) */
@@ -207,10 +202,7 @@ FEATURE(EXAMINE, "examine", \
     {ACL_TRIAL_CHANNELS, ACL_NO_NEWS}, {"+ping", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+config|get", ACL_UNKNOWN_TO_DOCTOR}, \
     {"+dbsize", ACL_UNKNOWN_TO_DOCTOR}, \
-    {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR}) \
-FEATURE(CONTEND, "contend", ACL_BIT(EXTEND) | ACL_BIT(LINE), \
-    "contend for a lock of drill's own", {ACL_DRILL, ACL_NO_DRILL}, \
-    {ACL_DRILL_COMPANIONS, ACL_NO_LINE}, {ACL_DRILL_CHANNELS, ACL_NO_NEWS})
+    {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR})
 
 /* What a command of nxlock uses, for docs/acl.md: COMMAND(name, features) */
 #define ACL_COMMANDS \
@@ -228,8 +220,7 @@ COMMAND(list, ACL_BIT(SCAN) | ACL_BIT(INFO)) \
 COMMAND(unlock, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_BIT(WAITERS) | \
     ACL_SEVERAL | ACL_CONNECTION) \
 COMMAND(doctor, ACL_BIT(EXAMINE) | ACL_BIT(MIN_HOLD) | ACL_BIT(PERMITS) | \
-    ACL_CONNECTION) \
-COMMAND(drill, ACL_BIT(CONTEND) | ACL_CONNECTION)
+    ACL_CONNECTION)
 /* clang-format on */
 
 enum acl_number {

@@ -15,13 +15,11 @@ enum exit_code {
     EXIT_FREE = 1,         /* status, unlock: the lock is free; once: there
                             * is no such record */
     EXIT_WARNED = 1,       /* doctor: it works, with a warning */
-    EXIT_BROKEN = 1,       /* drill: a promise was broken */
     EXIT_USAGE = 64,       /* the command line */
     EXIT_OTHER_WORK = 65,  /* once: the record has another fingerprint */
     EXIT_UNAVAILABLE = 69, /* no answer, or a refusal; nothing was started */
     EXIT_INTERNAL = 70,    /* out of memory or descriptors, or a bug */
     EXIT_BUSY = 75,        /* another process holds it; -E replaces this */
-    EXIT_UNSHOWN = 75,     /* drill: too slow to show something */
     EXIT_DOUBT = 76,       /* once: nobody knows whether it was done */
     EXIT_DENIED = 77,      /* password, user or rights */
     EXIT_CONFIG = 78,      /* the URL */
