@@ -146,30 +146,6 @@ static void wrong_password_at_an_open_server(void **state)
 
 /* ------------------------------------------------------------------- rights */
 
-static void user_without_set(void **state)
-{
-    redis_run(&server, "ACL", "SETUSER", "alice", "-set", NULL);
-    nxl_client *client = login(&server, "alice:secret@", "");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "'set'", "allow the user this command");
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-    redisReply *log = redis_command(&server, "ACL", "LOG", "1", NULL);
-    assert_int_equal(log->type, REDIS_REPLY_ARRAY);
-    assert_int_equal(log->elements, 1);
-    const redisReply *entry = log->element[0];
-    bool named = false;
-    for (size_t i = 0; i + 1 < entry->elements; i += 2)
-        if (strcmp(entry->element[i]->str, "username") == 0)
-            named = strcmp(entry->element[i + 1]->str, "alice") == 0;
-    freeReplyObject(log);
-    assert_true(named);
-
-    redis_run(&server, "ACL", "SETUSER", "alice", "+set", NULL);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    end(lock, client);
-}
-
 static void user_without_the_key(void **state)
 {
     redis_run(&server, "ACL", "SETUSER", "alice", "resetkeys", "~mine:*", NULL);
@@ -181,66 +157,6 @@ static void user_without_the_key(void **state)
     assert_result(nxl_lock_acquire(good, 0), NXL_OK, good);
     assert_result(nxl_lock_release(good), NXL_OK, good);
     nxl_lock_free(good);
-    end(lock, client);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-}
-
-static void user_without_scripts(void **state)
-{
-    redis_run(&server, "ACL", "SETUSER", "alice", "-evalsha", "-eval",
-        "-script", NULL);
-    nxl_client *client = login(&server, "alice:secret@", "");
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    nxl_holder holder = NXL_HOLDER_INIT;
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_extend(lock, 60000), NXL_OK, lock);
-    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
-    assert_true(holder.ours);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-
-    redis_run(&server, "ACL", "SETUSER", "alice", "-watch", NULL);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    uint64_t deadline = nxl_lock_deadline(lock);
-    assert_result(nxl_lock_extend(lock, 60000), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "'watch'", "allow the user this command");
-    assert_int_equal(nxl_lock_deadline(lock), deadline);
-    assert_true(nxl_lock_held(lock));
-    assert_value("job", nxl_lock_token(lock));
-    assert_result(nxl_lock_release(lock), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server), "'watch'", "allow the user this command");
-    assert_false(nxl_lock_held(lock));
-    redis_run(&server, "FLUSHALL", NULL);
-
-    /* By now it is known that no lock could be released: none is acquired. */
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_told(lock, place(&server),
-        "neither scripts (+evalsha +eval) nor transactions (+watch +multi "
-        "+exec +discard) are allowed: a lock could be neither extended nor "
-        "released",
-        "allow the user this command");
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-
-    redis_run(&server, "ACL", "SETUSER", "alice", "+@all", NULL);
-    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
-    assert_result(nxl_lock_extend(lock, 60000), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-}
-
-/* Without INFO, CLIENT and SCRIPT less is known, and all works. */
-static void user_with_the_least_rights(void **state)
-{
-    redis_run(&server, "ACL", "SETUSER", "alice", "-@all", "+set", "+pttl",
-        "+eval", "+evalsha", "+getrange", "+pexpire", "+del", "+exists", NULL);
-    nxl_client *client = login(&server, "alice:secret@", "");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder holder = NXL_HOLDER_INIT;
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_extend(lock, 6000), NXL_OK, lock);
-    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
-    assert_true(holder.ours);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
     end(lock, client);
     assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
 }
@@ -352,10 +268,7 @@ int main(void)
         denied_test(switched_off_user),
         denied_test(right_password),
         denied_test(wrong_password_at_an_open_server),
-        denied_test(user_without_set),
         denied_test(user_without_the_key),
-        denied_test(user_without_scripts),
-        denied_test(user_with_the_least_rights),
         denied_test(reader_without_the_counter),
         denied_test(readers_that_may_not_be_seen),
         denied_test(database_of_the_url),

@@ -243,30 +243,6 @@ static void replica_refuses(void **state)
 
 /* ------------------------------------------------- something else under it */
 
-static void list_under_the_name(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen = NXL_HOLDER_INIT, none = NXL_HOLDER_INIT;
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
-    redis_run(&server, "DEL", "job", NULL);
-    redis_run(&server, "RPUSH", "job", "a", "b", NULL);
-    assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
-    assert_result(nxl_lock_release(lock), NXL_LOST, lock);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
-    assert_result(nxl_lock_acquire(lock, 50), NXL_BUSY, lock);
-    assert_contains(nxl_lock_errmsg(lock), "may hold something else");
-    assert_result(nxl_lock_inspect(lock, &none), NXL_E_WRONG_TYPE, lock);
-    assert_told(lock, server_url, "WRONGTYPE", "choose another name");
-    assert_result(nxl_lock_adopt(lock, some_token), NXL_LOST, lock);
-    assert_result(nxl_lock_break(lock, &seen), NXL_FREE, lock);
-    assert_int_equal(redis_run(&server, "LLEN", "job", NULL), 2);
-    redis_run(&server, "DEL", "job", NULL);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    end(lock, client);
-}
-
 static void put_giant(const char *key)
 {
     assert_int_equal(
@@ -306,50 +282,7 @@ static void giant_under_the_name(void **state)
     end(lock, client);
 }
 
-/* ------------------------------------------------------------------ scripts */
-
-static _Atomic bool flushing;
-
-static void *flush_scripts(void *argument)
-{
-    redisContext *c = redisConnectUnix(server.path);
-    (void)argument;
-    while (flushing) {
-        redisReply *reply = redisCommand(c, "SCRIPT FLUSH");
-        if (!reply)
-            break;
-        freeReplyObject(reply);
-    }
-    redisFree(c);
-    return NULL;
-}
-
-static void scripts_vanish_all_the_time(void **state)
-{
-    pthread_t thread;
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    int cycles = LIVE_INSTRUMENTED ? 300 : 2000;
-    flushing = true;
-    assert_int_equal(pthread_create(&thread, NULL, flush_scripts, NULL), 0);
-    int bad = NXL_OK, i = 0;
-    for (; i < cycles && bad == NXL_OK; i++) {
-        if (i % 100 == 0) /* should the thread not get to run */
-            redis_run(&server, "SCRIPT", "FLUSH", NULL);
-        bad = nxl_lock_acquire(lock, 0);
-        if (bad == NXL_OK && i % 4 == 0)
-            bad = nxl_lock_extend(lock, 40000);
-        if (bad == NXL_OK)
-            bad = nxl_lock_release(lock);
-    }
-    flushing = false;
-    pthread_join(thread, NULL);
-    assert_result(bad, NXL_OK, lock);
-    assert_int_equal(i, cycles);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-    assert_true(redis_calls(&server, "eval") > 0);
-    end(lock, client);
-}
+/* --------------------------------------------------------- missing commands */
 
 /* Newer servers compare without scripts and WATCH. */
 static bool known(int rc, nxl_lock *lock, const char *url)
@@ -399,9 +332,7 @@ int main(void)
         error_test(loading_server_refuses),
         error_test(refusal_and_then_silence),
         error_test(replica_refuses),
-        error_test(list_under_the_name),
         error_test(giant_under_the_name),
-        error_test(scripts_vanish_all_the_time),
         error_test(missing_commands_are_named),
     };
     return live_run("errors");

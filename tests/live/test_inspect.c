@@ -9,25 +9,7 @@
 
 static const char foreign[] = "123e4567-e89b-42d3-a456-426614174000@them";
 
-static void set_bytes(const char *key, const char *bytes, size_t len)
-{
-    redisReply *reply = redis_commandf(&server, "SET %s %b", key, bytes, len);
-    assert_int_equal(reply->type, REDIS_REPLY_STATUS);
-    freeReplyObject(reply);
-}
-
 /* ----------------------------------------------------------------- inspect */
-
-static void nobody_holds_it(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen = NXL_HOLDER_INIT;
-    assert_result(nxl_lock_inspect(lock, &seen), NXL_FREE, lock);
-    assert_result(nxl_lock_inspect(lock, NULL), NXL_FREE, lock);
-    assert_false(redis_exists(&server, "job"));
-    end(lock, client);
-}
 
 static void we_hold_it(void **state)
 {
@@ -81,96 +63,7 @@ static void another_holds_it(void **state)
     assert_value("job", "not@a token");
 }
 
-static void any_bytes_may_stand_there(void **state)
-{
-    static const char bytes[] = "a\0b\r\n\xff\0";
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen = NXL_HOLDER_INIT;
-    set_bytes("job", bytes, sizeof(bytes));
-    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
-    assert_int_equal(seen.value_length, sizeof(bytes));
-    assert_memory_equal(seen.value, bytes, sizeof(bytes));
-    assert_int_equal(seen.value[sizeof(bytes)], 0);
-    assert_false(seen.truncated);
-    assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
-    assert_false(redis_exists(&server, "job"));
-
-    set_bytes("job", "", 0);
-    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
-    assert_int_equal(seen.value_length, 0);
-    assert_int_equal(seen.left_ms, -1);
-    assert_result(nxl_lock_break(lock, &seen), NXL_E_INVALID, lock);
-    assert_true(redis_exists(&server, "job"));
-    end(lock, client);
-}
-
-static void long_values_are_cut(void **state)
-{
-    static char bytes[600];
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen = NXL_HOLDER_INIT;
-    memset(bytes, 'v', sizeof(bytes));
-    for (size_t len = 510; len <= 514; len++) {
-        size_t shown = len < 511 ? len : 511;
-        set_bytes("job", bytes, len);
-        memset(&seen, 'x', sizeof(seen));
-        seen.size = sizeof(seen);
-        assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
-        assert_int_equal(seen.truncated, len > 511);
-        assert_int_equal(seen.value_length, shown);
-        assert_memory_equal(seen.value, bytes, shown);
-        assert_int_equal(seen.value[shown], 0);
-        if (len > 511) {
-            assert_result(nxl_lock_break(lock, &seen), NXL_E_INVALID, lock);
-            assert_contains(nxl_lock_errmsg(lock), "too long to compare");
-        } else {
-            assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
-        }
-        assert_int_equal(redis_exists(&server, "job"), len > 511);
-    }
-    end(lock, client);
-}
-
 /* ------------------------------------------------------------------- break */
-
-static void break_removes_what_was_seen(void **state)
-{
-    nxl_client *one = new_client(""), *two = new_client("");
-    nxl_lock *held = new_lock(one, "job", 60000);
-    nxl_lock *lock = new_lock(two, "job", 5000);
-    nxl_holder seen = NXL_HOLDER_INIT;
-    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
-    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
-    assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
-    assert_false(redis_exists(&server, "job"));
-    assert_result(nxl_lock_break(lock, &seen), NXL_FREE, lock);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_release(held), NXL_LOST, held);
-    assert_value("job", nxl_lock_token(lock));
-    end(held, one);
-    end(lock, two);
-}
-
-static void break_spares_what_came_since(void **state)
-{
-    char longer[64];
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen = NXL_HOLDER_INIT;
-    stranger_sets("job", "somebody", 0);
-    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
-    stranger_sets("job", "somebody else", 0);
-    assert_result(nxl_lock_break(lock, &seen), NXL_FREE, lock);
-    assert_value("job", "somebody else");
-    snprintf(longer, sizeof(longer), "somebod");
-    stranger_sets("job", longer, 0);
-    assert_result(nxl_lock_break(lock, &seen), NXL_FREE, lock);
-    assert_value("job", "somebod");
-    end(lock, client);
-    assert_value("job", "somebod");
-}
 
 static void break_needs_something_seen(void **state)
 {
@@ -320,21 +213,6 @@ static void holders_by_index(void **state)
     end(lock, client);
 }
 
-/* Breaking one's own lock: the handle knows at once. */
-static void own_lock_is_broken(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_holder seen = NXL_HOLDER_INIT;
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_inspect(lock, &seen), NXL_OK, lock);
-    assert_result(nxl_lock_break(lock, &seen), NXL_OK, lock);
-    assert_false(nxl_lock_held(lock));
-    assert_false(redis_exists(&server, "job"));
-    assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
-    end(lock, client);
-}
-
 /* ------------------------------------------------------------------- adopt */
 
 static void token_is_taken_over(void **state)
@@ -390,29 +268,6 @@ static void adopted_lease_ends_with_the_key(void **state)
     end(lock, client);
 }
 
-/* Somebody made the key permanent. To give it an end that is before the
- * deadline known here would let a second holder in. */
-static void permanent_key_is_never_shortened(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_int_equal(redis_run(&server, "PERSIST", "job", NULL), 1);
-    assert_result(nxl_lock_extend(lock, 1000), NXL_OK, lock);
-    assert_int_equal(redis_pttl(&server, "job"), -1);
-    nxl_lock *other = new_lock(client, "job", 5000);
-    uint64_t before = nxl_now_ns();
-    assert_result(nxl_lock_adopt(other, nxl_lock_token(lock)), NXL_OK, other);
-    assert_true(nxl_lock_deadline(other) >= before); /* max_ttl_ms, 60 s */
-    assert_between(nxl_lock_remaining_ms(other), 50000, 60000);
-    assert_result(nxl_lock_extend(other, 1000), NXL_OK, other);
-    assert_int_equal(redis_pttl(&server, "job"), -1);
-    assert_result(nxl_lock_release(other), NXL_OK, other);
-    assert_false(redis_exists(&server, "job"));
-    nxl_lock_free(lock);
-    end(other, client);
-}
-
 static void only_the_token_that_stands_is_adopted(void **state)
 {
     static const char *const bad[] = {"", "x", "somebody",
@@ -450,20 +305,13 @@ static void only_the_token_that_stands_is_adopted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(nobody_holds_it),
         live_test(we_hold_it),
         live_test(another_holds_it),
-        live_test(any_bytes_may_stand_there),
-        live_test(long_values_are_cut),
-        live_test(break_removes_what_was_seen),
-        live_test(break_spares_what_came_since),
         live_test(break_needs_something_seen),
         live_test(holders_of_every_size),
         live_test(holders_by_index),
-        live_test(own_lock_is_broken),
         live_test(token_is_taken_over),
         live_test(adopted_lease_ends_with_the_key),
-        live_test(permanent_key_is_never_shortened),
         live_test(only_the_token_that_stands_is_adopted),
     };
     return live_run("inspect");

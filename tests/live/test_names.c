@@ -48,36 +48,6 @@ static void assert_refused(nxl_client *client, const char *name,
     assert_contains(nxl_client_errmsg(client), words);
 }
 
-static void names_of_any_bytes(void **state)
-{
-    static const char *const plain[] = {"a", " ", "two words", "{tag}:x",
-        "caf\xc3\xa9 \xe2\x82\xac", "\xff\xfe", "line\r\nbreak", "%s%n%b", "*",
-        "\"quoted\"", "$5\r\nhello"};
-    static const char zeros[] = "\0a\0\0b\0";
-    nxl_client *client = new_client("");
-    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
-        assert_works(client, plain[i], 0, plain[i], strlen(plain[i]));
-    for (size_t len = 1; len <= sizeof(zeros); len++)
-        assert_works(client, zeros, len, zeros, len);
-    /* name_length may be less than what stands there */
-    assert_works(client, "abcdef", 3, "abc", 3);
-    nxl_client_free(client);
-}
-
-/* Names that differ behind a zero byte are two locks. */
-static void zero_byte_does_not_end_a_name(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *a = lock_with(client, "x\0a", .name_length = 3);
-    nxl_lock *b = lock_with(client, "x\0b", .name_length = 3);
-    assert_result(nxl_lock_acquire(a, 0), NXL_OK, a);
-    assert_result(nxl_lock_acquire(b, 0), NXL_OK, b);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 2);
-    nxl_lock_free(a);
-    end(b, client);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-}
-
 static void no_name_is_refused(void **state)
 {
     nxl_client *client = new_client("");
@@ -258,8 +228,6 @@ static void labels_at_their_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(names_of_any_bytes),
-        live_test(zero_byte_does_not_end_a_name),
         live_test(no_name_is_refused),
         live_test(longest_name),
         live_test(prefix_counts_as_name),

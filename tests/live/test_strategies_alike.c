@@ -224,7 +224,12 @@ static void extend_without_end(void **state)
     assert_by(here->extend, nxl_lock_extend(lock, 50000), NXL_OK, lock);
     assert_int_equal(redis_pttl(&server, KEY), -1);
     assert_ours(KEY, lock);
-    assert_by(here->release, nxl_lock_release(lock), NXL_OK, lock);
+    nxl_lock *heir = new_lock(client, KEY, TTL);
+    assert_result(nxl_lock_adopt(heir, nxl_lock_token(lock)), NXL_OK, heir);
+    assert_between(nxl_lock_remaining_ms(heir), 45000, 60000 + later_ms());
+    assert_by(here->release, nxl_lock_release(heir), NXL_OK, heir);
+    assert_false(redis_exists(&server, KEY));
+    nxl_lock_free(heir);
 }
 
 /* ------------------------------------------------------------------ release */

@@ -108,18 +108,20 @@ static void inspect_empty(void **state)
     assert_int_equal(holder.value_length, 0);
     assert_false(holder.truncated);
     assert_between(holder.left_ms, 50000, 60000);
+    assert_result(nxl_lock_break(lock, &holder), NXL_E_INVALID, lock);
+    assert_true(redis_exists(&server, KEY));
 }
 
 static void inspect_long(void **state)
 {
-    static const size_t lengths[] = {511, 512, 100 * 1024};
-    for (size_t i = 0; i < 3; i++) {
+    static const size_t lengths[] = {510, 511, 512, 100 * 1024};
+    for (size_t i = 0; i < 4; i++) {
         char *value = filled(lengths[i]);
         set_bytes(KEY, value, lengths[i]);
         assert_by(here->inspect, inspect(), NXL_OK, lock);
-        assert_int_equal(holder.truncated, i > 0);
-        assert_int_equal(holder.value_length, 511);
-        assert_memory_equal(holder.value, value, 511);
+        assert_int_equal(holder.truncated, i > 1);
+        assert_int_equal(holder.value_length, i > 0 ? 511 : 510);
+        assert_memory_equal(holder.value, value, holder.value_length);
         test_free(value);
     }
 }
@@ -141,13 +143,26 @@ static void break_what_was_seen(void **state)
     assert_false(redis_exists(&server, KEY));
     assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_FREE, lock);
     assert_result(nxl_lock_extend(owner, 0), NXL_LOST, owner);
+    assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
+    assert_result(nxl_lock_inspect(owner, &holder), NXL_OK, owner);
+    assert_result(nxl_lock_break(owner, &holder), NXL_OK, owner);
+    assert_false(nxl_lock_held(owner)); /* its own, so it knows */
     nxl_lock_free(owner);
+}
+
+static void break_spares_what_came_since(void **state)
+{
+    static const char *const later[] = {
+        "a\0b\r\n\xfe", "a\0b\r\n", "a\0b\r\n\xff\n"};
+    static const size_t lengths[] = {6, 5, 7};
 
     set_bytes(KEY, "a\0b\r\n\xff", 6);
     assert_result(inspect(), NXL_OK, lock);
-    set_bytes(KEY, "a\0b\r\n\xfe", 6);
-    assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_FREE, lock);
-    assert_true(redis_exists(&server, KEY));
+    for (int i = 0; i < 3; i++) {
+        set_bytes(KEY, later[i], lengths[i]);
+        assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_FREE, lock);
+        assert_true(redis_exists(&server, KEY));
+    }
     assert_result(inspect(), NXL_OK, lock);
     assert_by(breaks(), nxl_lock_break(lock, &holder), NXL_OK, lock);
     assert_false(redis_exists(&server, KEY));
@@ -159,6 +174,7 @@ static void break_the_longest(void **state)
     set_bytes(KEY, value, 512);
     assert_result(inspect(), NXL_OK, lock);
     assert_result(nxl_lock_break(lock, &holder), NXL_E_INVALID, lock);
+    assert_contains(nxl_lock_errmsg(lock), "too long to compare");
     holder.truncated = false; /* whose first 511 bytes are all they asked */
     (void)!nxl_lock_break(lock, &holder);
     assert_true(redis_exists(&server, KEY));
@@ -351,6 +367,7 @@ int main(void)
         strategies_test(inspect_empty),
         strategies_test(inspect_long),
         strategies_test(break_what_was_seen),
+        strategies_test(break_spares_what_came_since),
         strategies_test(break_the_longest),
         strategies_test(leases_end),
         strategies_test(another_type),
