@@ -2,7 +2,7 @@
 /* The guard that a bare GETSET, once it may have come too late, is not undone:
  * the value that it put there stands for another one's lock. */
 #include "guards/guards_rig.h"
-#include "live/stall_rig.h"
+#include "live/timestamps_rig.h"
 
 /* Whether a third one gets the name, while the winner relies on it. */
 static bool third_gets_it(nxl_lock *winner)

@@ -2,7 +2,7 @@
 /* The guards of what stands at the server, against a write that knows less
  * than its writer did: one that shortens, and one that replaces. */
 #include "guards/guards_rig.h"
-#include "live/stamp_rig.h"
+#include "live/timestamps_rig.h"
 #include "support/blanks.h"
 
 /* ------------------------------------------------------- to extend shortens */

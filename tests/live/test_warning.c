@@ -4,7 +4,7 @@
  * door, at the grant, with nothing held meanwhile; and where they promise all,
  * never. What an inspection tells of unix times belongs to it.
  */
-#include "live/stamp_rig.h"
+#include "live/timestamps_rig.h"
 
 #include <poll.h>
 

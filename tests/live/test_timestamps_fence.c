@@ -4,16 +4,14 @@
  * fencing token does so as fast as one that does not, over one server and over
  * three, with the blocking API and with an event loop.
  */
-#include "live/quorum_rig.h"
-
-#include "live/loop_rig.h"
+#include "live/api_rig.h"
 #include "support/blanks.h"
 
 enum { TTL = 5000, WAIT = 6000 };
 
 struct setup {
     size_t servers;
-    bool fence, renew, by_loop;
+    bool fence, renew;
 };
 
 static const char *describe(const struct setup *s)
@@ -21,7 +19,7 @@ static const char *describe(const struct setup *s)
     static char text[120];
     snprintf(text, sizeof(text), "%zu server(s), %s fencing, renew %s, %s",
         s->servers, s->fence ? "with" : "without", s->renew ? "on" : "off",
-        s->by_loop ? "event loop" : "blocking API");
+        by_loop ? "event loop" : "blocking API");
     return text;
 }
 
@@ -45,39 +43,15 @@ static nxl_lock *lock_of_setup(nxl_client *client, const struct setup *s)
         client, "k", .ttl_ms = TTL, .fence = s->fence, .renew = s->renew);
 }
 
-static int acquire(
-    const struct setup *s, nxl_client *client, nxl_lock *lock, int64_t wait_ms)
-{
-    if (!s->by_loop)
-        return nxl_lock_acquire(lock, wait_ms);
-    int rc = nxl_lock_acquire_start(lock, wait_ms);
-    if (rc != NXL_PENDING)
-        return rc;
-    loop_until(client, loop.count + 1);
-    assert_int_equal(loop.event[loop.count - 1].operation, NXL_OP_ACQUIRE);
-    return loop.event[loop.count - 1].result;
-}
-
-static void release(const struct setup *s, nxl_client *client, nxl_lock *lock)
-{
-    if (!s->by_loop) {
-        assert_result(nxl_lock_release(lock), NXL_OK, lock);
-        return;
-    }
-    assert_int_equal(nxl_lock_release_start(lock), NXL_PENDING);
-    assert_event(client, lock, NXL_OP_RELEASE, NXL_OK);
-}
-
 static void take_over(const struct setup *s)
 {
-    loop_reset(false);
     nxl_client *client = quorum_client(s->servers, NO_GUARD);
     nxl_lock *lock = lock_of_setup(client, s);
 
     /* A single attempt does not look at what is there. */
     leave_stamp(s->servers, -1);
-    assert_result(acquire(s, client, lock, 0), NXL_BUSY, lock);
-    int rc = acquire(s, client, lock, WAIT);
+    assert_result(CALL(client, acquire, lock, 0), NXL_BUSY, lock);
+    int rc = CALL(client, acquire, lock, WAIT);
     if (rc != NXL_OK)
         print_error("%s:\n", describe(s));
     assert_result(rc, NXL_OK, lock);
@@ -87,23 +61,22 @@ static void take_over(const struct setup *s)
         if (stands_at(at, "k", lock))
             assert_between(redis_pttl(&servers[at], "k"), 1000, TTL);
     assert_int_equal(nxl_lock_fence(lock) != 0, s->fence);
-    release(s, client, lock);
+    assert_result(CALL(client, release, lock), NXL_OK, lock);
     assert_eventually(standing(s->servers, "k", lock) == 0);
     end(lock, client);
     quorum_clean(NULL);
 }
 
-static void every_waiter_takes_over(void **state)
+static void waiter_takes_over_with_and_without_fencing(void **state)
 {
-    for (unsigned i = 0; i < 16; i++)
+    for (unsigned i = 0; i < 8; i++)
         take_over(&(struct setup){.servers = i & 1 ? 3 : 1,
             .fence = (i & 2) != 0,
-            .renew = (i & 4) != 0,
-            .by_loop = (i & 8) != 0});
+            .renew = (i & 4) != 0});
 }
 
 /* Only exactly what was read is replaced, and only once it is past. */
-static void a_live_holder_keeps_it(void **state)
+static void fenced_waiter_replaces_only_a_past_time(void **state)
 {
     const struct setup fenced = {.servers = 1, .fence = true};
     nxl_client *client = quorum_client(1, "");
@@ -129,7 +102,7 @@ static void a_live_holder_keeps_it(void **state)
 }
 
 /* Of several waiters, with fencing and without, exactly one gets it. */
-static void one_of_many_gets_it(void **state)
+static void one_of_four_waiters_takes_over(void **state)
 {
     static struct waiter waiter[4];
     nxl_client *client[4];
@@ -157,7 +130,7 @@ static void one_of_many_gets_it(void **state)
 }
 
 /* The fencing token comes from the same counter as any other. */
-static void the_counter_keeps_its_order(void **state)
+static void takeover_draws_from_the_fencing_counter(void **state)
 {
     const struct setup fenced = {.servers = 1, .fence = true};
     nxl_client *client = quorum_client(1, "");
@@ -174,10 +147,10 @@ static void the_counter_keeps_its_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        quorum_test(every_waiter_takes_over),
-        quorum_test(a_live_holder_keeps_it),
-        quorum_test(one_of_many_gets_it),
-        quorum_test(the_counter_keeps_its_order),
+        api_test(waiter_takes_over_with_and_without_fencing),
+        quorum_test(fenced_waiter_replaces_only_a_past_time),
+        quorum_test(one_of_four_waiters_takes_over),
+        quorum_test(takeover_draws_from_the_fencing_counter),
     };
     return quorum_run("expired timestamps and fencing");
 }

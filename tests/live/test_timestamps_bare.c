@@ -4,7 +4,7 @@
  * have written over another one's time is never deleted.
  */
 #include "live/orphan_rig.h"
-#include "live/stall_rig.h"
+#include "live/timestamps_rig.h"
 #include "wire/timestamps/timestamps.h"
 
 static int refuse_watch(void **state)
@@ -16,7 +16,7 @@ static int refuse_watch(void **state)
 
 #define bare_test(function) cmocka_unit_test_setup(function, refuse_watch)
 
-static void one_cycle(void **state)
+static void takeover_lasts_as_long_as_the_longest_lock(void **state)
 {
     char text[512];
     nxl_client *client = new_client(STAMPS);
@@ -47,7 +47,7 @@ static void listen_to(void *arg, const char *text)
 }
 
 /* Before anything was to be changed: at the first grant. */
-static void it_is_told_at_once(void **state)
+static void weakness_is_warned_of_at_the_first_grant(void **state)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_client *client;
@@ -64,7 +64,7 @@ static void it_is_told_at_once(void **state)
 }
 
 /* Only the end of a lease is a safe place to stop at. */
-static void near_the_end_nothing_is_deleted(void **state)
+static void value_near_its_end_is_not_deleted(void **state)
 {
     nxl_client *client = new_client(STAMPS);
     nxl_lock *lock = new_lock(client, "job", 5000);
@@ -99,103 +99,112 @@ static void waiter_prolong(struct waiter *w, nxl_lock *lock, int64_t ttl_ms)
     assert_int_equal(pthread_create(&w->thread, NULL, prolong, w), 0);
 }
 
-/* It comes second: the first one keeps the name, though its value is gone,
- * and for as long as it asked for. The token is not used again. */
-static void the_loser_shortens_nothing(void **state)
+/* Two clients read a time that is past. The winner takes over while the loser's
+ * GETSET is held up, which then replaces the winner's value. */
+struct contest {
+    struct stalled loser;
+    nxl_client *client;
+    nxl_lock *winner;
+};
+
+static void contest_start(
+    struct contest *c, const char *parameters, int64_t wait_ms)
 {
-    struct stalled s;
-    char token[64];
-    stall(&s, STAMPS "&timeout_ms=2000", 0);
-    nxl_client *client = new_client(STAMPS);
-    nxl_lock *winner = new_lock(client, "k", 40000);
-    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
-    int64_t end_s = stamp_at("k");
-    proxy_hold(s.proxy, PROXY_UP, false);
-    assert_int_equal(waiter_join(s.waiter), NXL_BUSY);
-    snprintf(token, sizeof(token), "%s", nxl_lock_token(s.lock));
-    assert_true(stamp_at("k") + 2 >= end_s);
-    assert_true(stamp_at("k") >= server_now_s() + 40);
-    assert_result(nxl_lock_acquire(s.lock, 0), NXL_BUSY, s.lock);
-    assert_result(nxl_lock_acquire(s.lock, 50), NXL_BUSY, s.lock);
-    assert_string_not_equal(token, nxl_lock_token(s.lock));
-    stall_end(&s);
-    assert_true(redis_exists(&server, "k"));
-    assert_true(nxl_lock_held(winner));
-    /* It cannot know that nobody took it over meanwhile. */
-    assert_result(nxl_lock_release(winner), NXL_LOST, winner);
-    assert_true(redis_exists(&server, "k"));
-    end(winner, client);
+    stall(&c->loser, parameters, wait_ms);
+    c->client = new_client(STAMPS);
+    c->winner = new_lock(c->client, "k", 40000);
+    assert_result(nxl_lock_acquire(c->winner, 0), NXL_OK, c->winner);
 }
 
-/* It goes on trying, in the same call: under another token, for the first one
- * stands there in the place of the winner's. */
-static void the_loser_tries_again(void **state)
+static void contest_loses(struct contest *c)
 {
-    struct stalled s;
+    proxy_hold(c->loser.proxy, PROXY_UP, false);
+    assert_int_equal(waiter_join(c->loser.waiter), NXL_BUSY);
+}
+
+static void contest_end(struct contest *c)
+{
+    stall_end(&c->loser);
+    end(c->winner, c->client);
+}
+
+/* The winner keeps the name for as long as it asked for, although its value is
+ * gone. The loser's token is not used again. */
+static void loser_shortens_nothing(void **state)
+{
+    struct contest c;
+    char token[64];
+    contest_start(&c, STAMPS "&timeout_ms=2000", 0);
+    nxl_lock *loser = c.loser.lock;
+    int64_t end_s = stamp_at("k");
+    contest_loses(&c);
+    snprintf(token, sizeof(token), "%s", nxl_lock_token(loser));
+    assert_true(stamp_at("k") + 2 >= end_s);
+    assert_true(stamp_at("k") >= server_now_s() + 40);
+    assert_result(nxl_lock_acquire(loser, 0), NXL_BUSY, loser);
+    assert_result(nxl_lock_acquire(loser, 50), NXL_BUSY, loser);
+    assert_string_not_equal(token, nxl_lock_token(loser));
+    assert_true(nxl_lock_held(c.winner));
+    /* The winner cannot know that nobody took it over meanwhile. */
+    assert_result(nxl_lock_release(c.winner), NXL_LOST, c.winner);
+    contest_end(&c);
+    assert_true(redis_exists(&server, "k"));
+}
+
+/* In the same call: under another token, for the first one protects the
+ * winner's lock. */
+static void loser_tries_again_with_another_token(void **state)
+{
+    struct contest c;
     char value[STAMP_VALUE];
-    stall(&s, STAMPS "&timeout_ms=2000", 300);
-    nxl_client *client = new_client(STAMPS);
-    nxl_lock *winner = new_lock(client, "k", 40000);
-    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
-    proxy_hold(s.proxy, PROXY_UP, false);
-    assert_int_equal(waiter_join(s.waiter), NXL_BUSY);
+    contest_start(&c, STAMPS "&timeout_ms=2000", 300);
+    contest_loses(&c);
     assert_true(redis_get(&server, "k", value, sizeof(value)));
-    assert_false(
-        stamp_is_of(slice_of(value), slice_of(nxl_lock_token(winner))));
-    assert_false(
-        stamp_is_of(slice_of(value), slice_of(nxl_lock_token(s.lock))));
-    stall_end(&s);
+    struct slice there = slice_of(value);
+    assert_false(stamp_is_of(there, slice_of(nxl_lock_token(c.winner))));
+    assert_false(stamp_is_of(there, slice_of(nxl_lock_token(c.loser.lock))));
+    contest_end(&c);
     assert_value("k", value);
-    end(winner, client);
 }
 
 /* What the handle knows of its own token does not count for another's. */
-static void the_loser_adopts_another_token(void **state)
+static void loser_adopts_another_token(void **state)
 {
-    struct stalled s;
-    stall(&s, STAMPS "&timeout_ms=2000", 0);
-    nxl_client *client = new_client(STAMPS);
-    nxl_lock *winner = new_lock(client, "k", 40000);
-    nxl_lock *owner = new_lock(client, "k", 40000);
-    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
-    proxy_hold(s.proxy, PROXY_UP, false);
-    assert_int_equal(waiter_join(s.waiter), NXL_BUSY);
+    struct contest c;
+    contest_start(&c, STAMPS "&timeout_ms=2000", 0);
+    nxl_lock *owner = new_lock(c.client, "k", 40000), *loser = c.loser.lock;
+    contest_loses(&c);
     redis_run(&server, "DEL", "k", NULL);
     assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
-    assert_result(
-        nxl_lock_adopt(s.lock, nxl_lock_token(owner)), NXL_OK, s.lock);
-    assert_result(nxl_lock_extend(s.lock, 0), NXL_OK, s.lock);
-    assert_result(nxl_lock_release(s.lock), NXL_OK, s.lock);
+    assert_result(nxl_lock_adopt(loser, nxl_lock_token(owner)), NXL_OK, loser);
+    assert_result(nxl_lock_extend(loser, 0), NXL_OK, loser);
+    assert_result(nxl_lock_release(loser), NXL_OK, loser);
     assert_false(redis_exists(&server, "k"));
-    stall_end(&s);
     nxl_lock_free(owner);
-    end(winner, client);
+    contest_end(&c);
 }
 
-/* Its caller has gone when the GETSET comes: what stands there stays. */
-static void given_up_and_applied_late(void **state)
+/* The loser's caller has given up when its GETSET comes: its value stays. */
+static void late_getset_is_not_undone(void **state)
 {
-    struct stalled s;
-    stall(&s, STAMPS "&timeout_ms=200", 0);
-    nxl_client *client = new_client(STAMPS);
-    nxl_lock *winner = new_lock(client, "k", 40000);
-    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
+    struct contest c;
+    contest_start(&c, STAMPS "&timeout_ms=200", 0);
     int64_t deleted = redis_calls(&server, "del");
-    assert_int_equal(waiter_join(s.waiter), NXL_UNKNOWN);
-    proxy_hold(s.proxy, PROXY_UP, false);
-    assert_eventually(call(s.lock) == NXL_OK);
-    nxl_lock *third = new_lock(client, "k", 1000);
+    assert_int_equal(waiter_join(c.loser.waiter), NXL_UNKNOWN);
+    proxy_hold(c.loser.proxy, PROXY_UP, false);
+    assert_eventually(call(c.loser.lock) == NXL_OK);
+    nxl_lock *third = new_lock(c.client, "k", 1000);
     assert_result(nxl_lock_acquire(third, 50), NXL_BUSY, third);
     nxl_lock_free(third);
-    stall_end(&s);
+    stall_end(&c.loser);
     assert_true(redis_exists(&server, "k"));
     assert_int_equal(redis_calls(&server, "del"), deleted);
-    end(winner, client);
+    end(c.winner, c.client);
 }
 
 /* Its owner slept between reading and prolonging: what GETSET brings back is
  * another one's. */
-static void an_extend_that_comes_too_late(void **state)
+static void extend_that_comes_too_late_is_lost(void **state)
 {
     static struct waiter waiter;
     struct proxy *proxy = proxy_to_server();
@@ -227,7 +236,7 @@ static void an_extend_that_comes_too_late(void **state)
 }
 
 /* The same with its connection cut while the answer was awaited. */
-static void cut_and_applied(void **state)
+static void getset_whose_answer_is_cut_is_not_undone(void **state)
 {
     struct stalled s;
     stall(&s, STAMPS "&timeout_ms=500", 0);
@@ -245,24 +254,9 @@ static void cut_and_applied(void **state)
     assert_int_equal(redis_calls(&server, "del"), deleted);
 }
 
-/* SETNX writes over nothing, so it may be undone; well inside its time. */
-static void an_unanswered_setnx_is_undone(void **state)
-{
-    nxl_client *client = new_client(STAMPS "&timeout_ms=100");
-    nxl_lock *lock = new_lock(client, "k", 30000);
-    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    redis_freeze(&server);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
-    redis_thaw(&server);
-    assert_eventually(call(lock) == NXL_FREE);
-    end(lock, client);
-    assert_false(redis_exists(&server, "k"));
-}
-
 /* What is over cannot be removed safely by anybody who did not read it in a
  * transaction. */
-static void breaking_what_is_over(void **state)
+static void past_time_is_not_broken(void **state)
 {
     nxl_holder holder = NXL_HOLDER_INIT;
     nxl_client *client = new_client(STAMPS);
@@ -278,17 +272,16 @@ static void breaking_what_is_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        bare_test(one_cycle),
-        bare_test(it_is_told_at_once),
-        bare_test(near_the_end_nothing_is_deleted),
-        bare_test(the_loser_shortens_nothing),
-        bare_test(the_loser_tries_again),
-        bare_test(the_loser_adopts_another_token),
-        bare_test(given_up_and_applied_late),
-        bare_test(an_extend_that_comes_too_late),
-        bare_test(cut_and_applied),
-        bare_test(an_unanswered_setnx_is_undone),
-        bare_test(breaking_what_is_over),
+        bare_test(takeover_lasts_as_long_as_the_longest_lock),
+        bare_test(weakness_is_warned_of_at_the_first_grant),
+        bare_test(value_near_its_end_is_not_deleted),
+        bare_test(loser_shortens_nothing),
+        bare_test(loser_tries_again_with_another_token),
+        bare_test(loser_adopts_another_token),
+        bare_test(late_getset_is_not_undone),
+        bare_test(extend_that_comes_too_late_is_lost),
+        bare_test(getset_whose_answer_is_cut_is_not_undone),
+        bare_test(past_time_is_not_broken),
     };
     return live_run("timestamps without WATCH");
 }

@@ -5,7 +5,7 @@
  * own stories and in a race. And what it does not promise.
  * NXLOCK_FULL=1 races with more of them where there is no WATCH.
  */
-#include "live/classic_rig.h"
+#include "live/timestamps_rig.h"
 
 #include <fcntl.h>
 #include <sched.h>
