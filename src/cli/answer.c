@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the numbers in a server's answer. */
+/* Reads the values in a server's answer. */
 #include "cli/answer.h"
 
 #include <errno.h>
@@ -26,4 +26,12 @@ bool answer_number(
     const char *text = answer_item(answer, item, NULL);
 
     return text && number_read(text, most, number);
+}
+
+struct slice answer_slice(const struct answer *answer, size_t item)
+{
+    struct slice value = {NULL, 0};
+
+    value.data = answer_item(answer, item, &value.len);
+    return value;
 }

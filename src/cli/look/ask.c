@@ -14,12 +14,12 @@
 
 static bool answer_is_yes(void)
 {
-    char line[16];
+    char answer[16];
 
-    if (!fgets(line, sizeof(line), stdin))
+    if (!fgets(answer, sizeof(answer), stdin))
         return false;
-    line[strcspn(line, "\n")] = '\0';
-    return strcmp(line, "y") == 0 || strcmp(line, "yes") == 0;
+    answer[strcspn(answer, "\n")] = '\0';
+    return strcmp(answer, "y") == 0 || strcmp(answer, "yes") == 0;
 }
 
 int ask_user(const struct args *args, const char *question, const char *what)

@@ -44,6 +44,12 @@ void holder_make(nxl_holder *holder, struct slice token, int64_t left_ms)
     holder->label = at ? at + 1 : NULL;
 }
 
+void holder_subtract(nxl_holder *holder, int64_t ms)
+{
+    if (holder->left_ms > 0)
+        holder->left_ms = holder->left_ms > ms ? holder->left_ms - ms : 1;
+}
+
 bool holder_is_over(const nxl_holder *holder)
 {
     return holder->value_ends_s != 0 && holder->left_ms == 0;

@@ -26,6 +26,10 @@ const char *holder_words(char *out, const nxl_holder *holder);
 /* Fills in *holder for a token. */
 void holder_make(nxl_holder *holder, struct slice token, int64_t left_ms);
 
+/* So much time has passed since the inspection. What is left never becomes 0,
+ * which would say that the lock was over. */
+void holder_subtract(nxl_holder *holder, int64_t ms);
+
 /* Is the value a unix time that has passed? Then the lock is free. */
 bool holder_is_over(const nxl_holder *holder);
 

@@ -19,14 +19,19 @@
 
 /* ---------------------------------------------------------------- reading */
 
+void held_add(struct held *held, int64_t weight, int64_t permits)
+{
+    held->count++;
+    held->used += weight > 0 ? weight : 1;
+    if (permits > 0 && (held->permits == 0 || permits < held->permits))
+        held->permits = permits;
+}
+
 static void add(struct holders *holders, const nxl_holder *holder)
 {
-    int64_t left_ms = holder->left_ms, permits = holder->permits;
+    int64_t left_ms = holder->left_ms;
 
-    holders->count++;
-    holders->used += holder->weight > 0 ? holder->weight : 1;
-    if (permits > 0 && (holders->permits == 0 || permits < holders->permits))
-        holders->permits = permits;
+    held_add(&holders->held, holder->weight, holder->permits);
     if (left_ms >= 0 && (holders->least_ms < 0 || left_ms < holders->least_ms))
         holders->least_ms = left_ms;
 }
@@ -42,7 +47,7 @@ static void move_holder(nxl_holder *to, const nxl_holder *from)
 /* Makes the list as long as it is needed. False: no memory. */
 static bool make_room(struct holders *holders)
 {
-    size_t count = holders->count;
+    size_t count = holders->held.count;
     size_t room = count < FIRST_ROOM ? FIRST_ROOM : 2 * count;
 
     if (count >= FIRST_ROOM ? (count & (count - 1)) != 0
@@ -63,10 +68,10 @@ static bool is_listed(const struct holders *holders, const nxl_holder *holder)
 {
     size_t i = 0;
 
-    while (
-        i < holders->count && !nxl_holder_is(&holders->list[i], holder->value))
+    while (i < holders->held.count &&
+           !nxl_holder_is(&holders->list[i], holder->value))
         i++;
-    return i < holders->count;
+    return i < holders->held.count;
 }
 
 /* Adds those of one server. */
@@ -76,11 +81,11 @@ static int read_server(
     for (size_t i = 0;; i++) {
         if (!make_room(holders))
             return NXL_E_NOMEM;
-        nxl_holder *holder = &holders->list[holders->count];
+        nxl_holder *holder = &holders->list[holders->held.count];
         *holder = (nxl_holder)NXL_HOLDER_INIT;
         int rc = nxl_lock_holder_at(lock, server, i, holder);
         if (rc != NXL_OK) {
-            holders->partial |= i == SHOWN_MOST || rc == NXL_E_NOMEM;
+            holders->held.partial |= i == SHOWN_MOST || rc == NXL_E_NOMEM;
             return NXL_OK;
         }
         if (server == 0 || !is_listed(holders, holder))
@@ -93,7 +98,7 @@ static int read_list(struct holders *holders, const nxl_lock *lock)
     int rc = NXL_OK;
 
     /* Each of several servers shows only one of its holders. */
-    holders->partial = holders->servers > 1;
+    holders->held.partial = holders->servers > 1;
     for (size_t i = 0; rc == NXL_OK && i < holders->servers; i++)
         rc = read_server(holders, lock, i);
     return rc;
@@ -198,7 +203,7 @@ void holders_free(struct holders *holders)
 {
     free(holders->list);
     holders->list = NULL;
-    holders->count = 0;
+    holders->held.count = 0;
 }
 
 const nxl_holder *holders_at(const struct holders *holders, size_t i)
@@ -215,25 +220,16 @@ void holders_keep(struct holders *holders, size_t i)
     move_holder(&kept, &holders->list[i]);
     move_holder(&holders->first, &kept);
     move_holder(&holders->list[0], &kept);
-    holders->count = 0;
-    holders->used = holders->permits = 0;
+    holders->held = (struct held){0};
     holders->least_ms = -1;
-    holders->partial = false;
     add(holders, &kept);
-}
-
-/* What is left is never shown as 0, which would say that it was over. */
-static void subtract(nxl_holder *holder, int64_t ms)
-{
-    if (holder->left_ms > 0)
-        holder->left_ms = holder->left_ms > ms ? holder->left_ms - ms : 1;
 }
 
 void holders_subtract(struct holders *holders, int64_t ms)
 {
-    subtract(&holders->first, ms);
-    for (size_t i = 0; holders->shared && i < holders->count; i++)
-        subtract(&holders->list[i], ms);
+    holder_subtract(&holders->first, ms);
+    for (size_t i = 0; holders->shared && i < holders->held.count; i++)
+        holder_subtract(&holders->list[i], ms);
 }
 
 /* ------------------------------------------------------------------- room */
@@ -250,14 +246,14 @@ struct share holders_wanted(const struct args *args)
 
 bool holders_leave_room(const struct holders *holders, struct share wanted)
 {
-    int64_t used = holders->used + wanted.weight;
+    int64_t used = holders->held.used + wanted.weight;
 
-    if (holders->count == 0 || holder_is_over(&holders->first))
+    if (holders->held.count == 0 || holder_is_over(&holders->first))
         return true;
     if (!holders->shared || wanted.weight == 0)
         return false;
     return (wanted.permits == 0 || used <= wanted.permits) &&
-           (holders->permits == 0 || used <= holders->permits);
+           (holders->held.permits == 0 || used <= holders->held.permits);
 }
 
 bool holders_around(const struct holders *holders, struct share wanted)
@@ -266,11 +262,11 @@ bool holders_around(const struct holders *holders, struct share wanted)
 
     if (!holders->shared)
         return holder_is_around(&holders->first);
-    for (size_t i = 0; i < holders->count; i++) {
+    for (size_t i = 0; i < holders->held.count; i++) {
         if (holder_is_around(&holders->list[i]))
             add(&around, &holders->list[i]);
     }
-    return around.count > 0 && !holders_leave_room(&around, wanted);
+    return around.held.count > 0 && !holders_leave_room(&around, wanted);
 }
 
 /* ------------------------------------------------------------------ words */
@@ -287,36 +283,45 @@ const char *holders_share(char *out, int64_t used, int64_t permits)
 
 const char *holders_who(char *out, const struct holders *holders)
 {
-    if (holders->count == 1 && !holders->partial)
+    if (holders->held.count == 1 && !holders->held.partial)
         return holder_who(out, &holders->first);
     snprintf(out, HOLDER_WHO, "%s%zu holder%s",
-        holders->partial ? "at least " : "", holders->count,
-        holders->count == 1 ? "" : "s");
+        holders->held.partial ? "at least " : "", holders->held.count,
+        holders->held.count == 1 ? "" : "s");
+    return out;
+}
+
+const char *holders_owner(char *out, const struct holders *holders)
+{
+    char who[HOLDER_WHO], share[HOLDERS_SHARE];
+    const struct held *held = &holders->held;
+
+    holders_who(who, holders);
+    snprintf(out, HOLDER_WORDS, "%s%s%s", who, holders->shared ? ", " : "",
+        holders->shared ? holders_share(share, held->used, held->permits) : "");
     return out;
 }
 
 const char *holders_words(char *out, const struct holders *holders)
 {
-    char who[HOLDER_WHO], share[HOLDERS_SHARE], left[DURATION_ROOM];
+    char owner[HOLDER_WORDS], left[DURATION_ROOM];
+    bool one = holders->held.count == 1 && !holders->held.partial;
 
     if (!holders->shared)
         return holder_words(out, &holders->first);
-    holders_who(who, holders);
-    holders_share(share, holders->used, holders->permits);
-    if (holders->count == 1 && !holders->partial)
-        snprintf(out, HOLDER_WORDS, "held by %s, %s, %s left", who, share,
-            duration_left(left, holders->first.left_ms));
-    else
-        snprintf(out, HOLDER_WORDS, "held by %s, %s", who, share);
+    duration_left(left, holders->first.left_ms);
+    snprintf(out, HOLDER_WORDS, "held by %s%s%s%s",
+        holders_owner(owner, holders), one ? ", " : "", one ? left : "",
+        one ? " left" : "");
     return out;
 }
 
-const char *holders_line(
+const char *holders_row(
     char *out, const struct holders *holders, const nxl_holder *holder)
 {
     char who[HOLDER_WHO], share[HOLDERS_SHARE], left[DURATION_ROOM];
 
-    if (holder->permits != holders->permits)
+    if (holder->permits != holders->held.permits)
         holders_share(share, holder->weight, holder->permits);
     else if (holder->permits == 0)
         share[0] = '\0';
@@ -335,15 +340,15 @@ const char *holders_line(
 
 const char *holders_sum(char *out, const struct holders *holders)
 {
-    const char *least = holders->partial ? "at least " : "";
+    const char *least = holders->held.partial ? "at least " : "";
     char share[HOLDERS_SHARE];
 
-    if (holders->permits == 0)
-        snprintf(
-            out, HOLDER_WORDS, "held by %s%zu, shared", least, holders->count);
+    if (holders->held.permits == 0)
+        snprintf(out, HOLDER_WORDS, "held by %s%zu, shared", least,
+            holders->held.count);
     else
         snprintf(out, HOLDER_WORDS, "%s%s held", least,
-            holders_share(share, holders->used, holders->permits));
+            holders_share(share, holders->held.used, holders->held.permits));
     return out;
 }
 
@@ -355,19 +360,25 @@ void holders_json_share(struct json *json, const nxl_holder *holder)
         json_number(json, "permits", holder->permits);
 }
 
-void holders_json(struct json *json, const struct holders *holders)
+void holders_json_held(struct json *json, const struct held *held)
 {
-    const char *kind = holders->permits > 0 ? "permits" : "shared";
-    struct json item;
+    const char *kind = held->permits > 0 ? "permits" : "shared";
 
     json_text(json, "kind", kind, strlen(kind));
-    json_number(json, "permits_held", holders->used);
-    if (holders->permits > 0)
-        json_number(json, "permits", holders->permits);
-    if (holders->partial)
+    json_number(json, "permits_held", held->used);
+    if (held->permits > 0)
+        json_number(json, "permits", held->permits);
+    if (held->partial)
         json_true(json, "more_holders");
+}
+
+void holders_json(struct json *json, const struct holders *holders)
+{
+    struct json item;
+
+    holders_json_held(json, &holders->held);
     json_list_begin(json, "holders");
-    for (size_t i = 0; i < holders->count; i++) {
+    for (size_t i = 0; i < holders->held.count; i++) {
         const nxl_holder *holder = &holders->list[i];
         json_item(json, &item, i == 0);
         holder_json(&item, holder);

@@ -16,6 +16,14 @@
 #include "cli/look/holder.h"
 #include "model/token.h"
 
+/* What holders have in all. */
+struct held {
+    size_t count;
+    bool partial;    /* there may be more of them */
+    int64_t used;    /* permits that they have */
+    int64_t permits; /* the least limit of them; 0: none */
+};
+
 /* What an inspection has found. It points to itself and owns a list:
  * holders_free(). */
 struct holders {
@@ -23,12 +31,9 @@ struct holders {
     bool shared;      /* others may hold it too; if not, list is NULL */
     bool hidden;      /* NXL_E_DENIED: several may hold it, and the user lacks
                        * permissions to look at them */
-    bool partial;     /* there may be more than those in the list */
     size_t servers;   /* those in the list are of all of them */
     nxl_holder *list; /* that one first */
-    size_t count;     /* 1, or those in the list */
-    int64_t used;     /* permits that they have */
-    int64_t permits;  /* the least limit of them; 0: none */
+    struct held held; /* by that one, or by those in the list */
     int64_t least_ms; /* until the first lease ends; -1: never */
 };
 
@@ -59,6 +64,10 @@ void holders_subtract(struct holders *holders, int64_t ms);
 /* The share that the command line asks for. */
 struct share holders_wanted(const struct args *args);
 
+/* Adds a holder, with its permits and its limit; a weight of 0: it takes one.
+ */
+void held_add(struct held *held, int64_t weight, int64_t permits);
+
 /* Could a lock of this share be granted beside them? */
 bool holders_leave_room(const struct holders *holders, struct share wanted);
 
@@ -72,6 +81,9 @@ const char *holders_words(char *out, const struct holders *holders);
 /* Writes who holds it, "db7:41233:backup" or "3 holders", into out, of
  * HOLDER_WHO bytes. */
 const char *holders_who(char *out, const struct holders *holders);
+/* The same and what they have, "3 holders, 3 of 4 permits", into out, of
+ * HOLDER_WORDS bytes; without the latter for an exclusive lock. */
+const char *holders_owner(char *out, const struct holders *holders);
 /* Writes "3 of 4 permits", or "shared", into out, of HOLDERS_SHARE bytes. */
 #define HOLDERS_SHARE 64
 const char *holders_share(char *out, int64_t used, int64_t permits);
@@ -82,12 +94,14 @@ const char *holders_sum(char *out, const struct holders *holders);
 /* Writes what one of them holds, "6fa459ea db7:41233:backup, 1 permit, 12s
  * left", into out, of HOLDER_WORDS bytes. The 8 characters identify it for
  * unlock. Its limit is there if that of all is another one. */
-const char *holders_line(
+const char *holders_row(
     char *out, const struct holders *holders, const nxl_holder *holder);
 /* Writes its permits, or those a waiter asks for, as members; none if it holds
  * the lock alone. */
 void holders_json_share(struct json *json, const nxl_holder *holder);
-/* Writes the same of all as members; not for an exclusive lock. */
+/* Writes what they have in all as members; not for an exclusive lock. */
+void holders_json_held(struct json *json, const struct held *held);
+/* The same, and a list of them. */
 void holders_json(struct json *json, const struct holders *holders);
 
 #endif

@@ -49,14 +49,6 @@ static void read_waiter(struct line_waiter *waiter, struct slice member,
     waiter->dead = read.dead;
 }
 
-static struct slice item_of(const struct answer *answer, size_t i)
-{
-    struct slice item;
-
-    item.data = answer_item(answer, i, &item.len);
-    return item;
-}
-
 /* The answers in the order of the questions. */
 enum { ANSWER_COUNT, ANSWER_LIST, ANSWER_TIME, ANSWERS };
 
@@ -72,8 +64,8 @@ static bool read_answers(
         return false;
     int64_t now = waiter_tick(s, us);
     for (size_t i = 0; i + 1 < items; i += 2) {
-        struct slice member = item_of(answers[ANSWER_LIST], i);
-        struct slice score = item_of(answers[ANSWER_LIST], i + 1);
+        struct slice member = answer_slice(answers[ANSWER_LIST], i);
+        struct slice score = answer_slice(answers[ANSWER_LIST], i + 1);
         struct line_waiter other; /* not copied: a waiter points into itself */
         bool shown = line->shown < LINE_SHOWN;
         struct line_waiter *waiter = shown ? &line->list[line->shown] : &other;

@@ -26,8 +26,7 @@ struct line {
 };
 
 /* Reads the line of the session's lock, which is empty if there are several
- * servers. Blocks for the timeout of a few
- * requests. */
+ * servers. Blocks for the timeout of a few requests. */
 void line_read(struct session *session, struct line *line);
 
 /* Writes ", 3 waiting" into out, of LINE_WORDS bytes; "" if nobody waits, or
@@ -41,7 +40,7 @@ size_t line_waiting(const struct line *line);
 /* Is the holder one of the waiters that were read? */
 bool line_has(const struct line *line, const nxl_holder *holder);
 
-/* Prints "  line: 3 waiting" and a line for each of the first waiters, or why
+/* Prints "  line: 3 waiting" and a row for each of the first waiters, or why
  * the line is unknown; nothing if it is empty. */
 void line_print(const struct line *line);
 

@@ -16,68 +16,103 @@
 #include "cli/report/date.h"
 #include "cli/report/duration.h"
 #include "cli/run/every.h"
-#include "cli/look/holders.h"
-#include "cli/report/json.h"
 #include "cli/report/report.h"
 #include "cli/look/scan.h"
 #include "wire/record.h"
 
-static int longest_first(const void *a, const void *b)
+/* Orders by name and value, so that what several servers have is together. */
+static int compare(const struct found *one, const struct found *two)
 {
-    int64_t one = *(const int64_t *)a, two = *(const int64_t *)b;
+    size_t shorter = one->name_length < two->name_length ? one->name_length
+                                                         : two->name_length;
+    int order = memcmp(one->name, two->name, shorter);
 
-    return one == two ? 0 : one == -1 ? -1 : two == -1 ? 1 : one > two ? -1 : 1;
+    if (order != 0)
+        return order;
+    if (one->name_length != two->name_length)
+        return one->name_length < two->name_length ? -1 : 1;
+    /* Several holders come and go, and each server may show another one. */
+    if (one->held.count > 0 && two->held.count > 0)
+        return 0;
+    return strcmp(one->value, two->value);
 }
 
-/* Returns how many servers have the lock. *left_ms: how long a majority of all
- * servers will have it or, without a majority, all of those that have it. */
-static size_t count_holders(
-    const struct lister *lister, const struct lock_entry *f, int64_t *left_ms)
+/* The one with most left first. */
+static int in_order(const void *a, const void *b)
 {
-    int64_t left[NXL_SERVERS_MAX];
-    size_t quorum = lister->servers / 2 + 1, count = 0;
+    const struct found *one = a, *two = b;
+    int order = compare(one, two);
 
-    for (size_t i = 0; i < lister->servers; i++) {
-        if (f->left_ms[i] != LOCK_NOWHERE)
-            left[count++] = f->left_ms[i];
+    if (order != 0 || one->left_ms == two->left_ms)
+        return order;
+    if (one->left_ms == -1 || two->left_ms == -1)
+        return one->left_ms == -1 ? -1 : 1;
+    return one->left_ms > two->left_ms ? -1 : 1;
+}
+
+static size_t count_servers(const struct found *f)
+{
+    return (size_t)__builtin_popcount(f->servers);
+}
+
+/* Makes one of what several servers have, or what a scan came across again. Its
+ * left_ms is then how long a majority of the servers will have it or, without a
+ * majority, all of those that have it. */
+static void merge(struct scan *scan)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < scan->count; i++) {
+        struct found f = scan->list[i];
+        struct found *to = &scan->list[count > 0 ? count - 1 : 0];
+        if (count == 0 || compare(to, &f) != 0) {
+            scan->list[count++] = f;
+            continue;
+        }
+        if (!(to->servers & f.servers) &&
+            count_servers(to) <= scan->servers / 2)
+            to->left_ms = f.left_ms;
+        to->servers |= f.servers;
+        found_free(&f);
     }
-    qsort(left, count, sizeof(left[0]), longest_first);
-    *left_ms = left[(count < quorum ? count : quorum) - 1];
-    return count;
+    scan->count = count;
 }
 
 /* What the list says about a lock or a record. */
 struct shown {
-    size_t count; /* servers that have it */
-    int64_t left_ms;
     const char *state;
     bool is_record;
     struct record record;
-    nxl_holder holder;
+    struct holders holders;
 };
 
-static void describe(const struct lister *lister, const struct lock_entry *f,
-    struct shown *shown)
+static void describe(
+    const struct scan *scan, const struct found *f, struct shown *shown)
 {
     struct record *record = &shown->record;
-    bool every = every_is_mark(f->name, f->name_length);
+    struct slice value = slice_of(f->value);
 
-    shown->count = count_holders(lister, f, &shown->left_ms);
-    shown->is_record = record_parse(slice_of(f->value), record);
-    bool in_doubt =
-        shown->is_record && record->state == ONCE_BEGUN && shown->left_ms < 0;
-    if (shown->is_record)
-        shown->state = record_state_word(in_doubt ? ONCE_DOUBT : record->state);
-    else if (shown->count <= lister->servers / 2)
+    shown->is_record = record_parse(value, record);
+    if (shown->is_record && record->state == ONCE_BEGUN && f->left_ms < 0)
+        shown->state = record_state_word(ONCE_DOUBT);
+    else if (shown->is_record)
+        shown->state = record_state_word(record->state);
+    else if (count_servers(f) <= scan->servers / 2)
         shown->state = "partial";
+    else if (every_is_mark(f->name, f->name_length))
+        shown->state = "every";
     else
-        shown->state = every ? "every" : "held";
-    holder_make(&shown->holder,
-        shown->is_record ? record->token : slice_of(f->value), shown->left_ms);
+        shown->state = "held";
+    shown->holders =
+        (struct holders){.shared = f->held.count > 0, .held = f->held};
+    if (!shown->holders.shared)
+        shown->holders.held.count = 1;
+    holder_make(&shown->holders.first, shown->is_record ? record->token : value,
+        f->left_ms);
 }
 
 /* Writes what a record says as members. */
-static void print_record_json(struct json *json, const struct record *record)
+static void json_record(struct json *json, const struct record *record)
 {
     char at[DATE_ROOM];
 
@@ -92,45 +127,31 @@ static void print_record_json(struct json *json, const struct record *record)
     json_number(json, "code", record->code);
 }
 
-/* Writes how several hold a lock as members. */
-static void print_share_json(struct json *json, const struct lock_share *share)
+static void print_json(
+    const struct scan *scan, const struct found *f, const struct shown *shown)
 {
-    const char *kind = share->permits > 0 ? "permits" : "shared";
-
-    json_text(json, "kind", kind, strlen(kind));
-    json_number(json, "permits_held", share->used);
-    if (share->permits > 0)
-        json_number(json, "permits", share->permits);
-    json_number(json, "holder_count", (int64_t)share->holders);
-    if (share->partial)
-        json_true(json, "more_holders");
-}
-
-static void print_lock_json(
-    const struct lister *lister, const struct lock_entry *f)
-{
-    struct shown shown;
     struct json json;
 
-    describe(lister, f, &shown);
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
     json_text(&json, "name", f->name, f->name_length);
-    json_text(&json, "state", shown.state, strlen(shown.state));
-    holder_json(&json, &shown.holder);
-    if (f->share.holders > 0)
-        print_share_json(&json, &f->share);
-    if (shown.is_record)
-        print_record_json(&json, &shown.record);
-    if (lister->servers > 1) {
-        json_number(&json, "at", (int64_t)shown.count);
-        json_number(&json, "of", (int64_t)lister->servers);
+    json_text(&json, "state", shown->state, strlen(shown->state));
+    holder_json(&json, &shown->holders.first);
+    if (shown->holders.shared) {
+        holders_json_held(&json, &f->held);
+        json_number(&json, "holder_count", (int64_t)f->held.count);
+    }
+    if (shown->is_record)
+        json_record(&json, &shown->record);
+    if (scan->servers > 1) {
+        json_number(&json, "at", (int64_t)count_servers(f));
+        json_number(&json, "of", (int64_t)scan->servers);
     }
     json_end(&json);
 }
 
-/* Replaces control bytes, and zero bytes, which would cut the line. */
-static const char *clean_name(struct lock_entry *f)
+/* Replaces control bytes, and zero bytes, which would cut the row. */
+static const char *clean_name(struct found *f)
 {
     for (size_t i = 0; i < f->name_length; i++) {
         if (f->name[i] == '\0')
@@ -150,94 +171,86 @@ static int characters(const char *text)
     return count;
 }
 
-/* Writes who holds it: "db7:41233:job", "3 holders, 3 of 4 permits". */
-static void owner_words(
-    char who[HOLDER_WHO], const struct lock_entry *f, const nxl_holder *holder)
+static void print_row(const struct scan *scan, const struct found *f,
+    const struct shown *shown, int width)
 {
-    const struct lock_share *share = &f->share;
-    char words[HOLDERS_SHARE];
+    char owner[HOLDER_WORDS], left[DURATION_ROOM] = "-", name[NAME_SHOWN];
 
-    if (share->holders == 1)
-        holder_who(who, holder);
-    else if (share->holders > 1)
-        snprintf(who, HOLDER_WHO, "%s%zu holders",
-            share->partial ? "at least " : "", share->holders);
-    size_t used = share->holders > 0 ? strlen(who) : 0;
-    if (used > 0)
-        snprintf(who + used, HOLDER_WHO - used, ", %s",
-            holders_share(words, share->used, share->permits));
-    else
-        holder_who(who, holder);
-}
-
-static void print_line(
-    const struct lister *lister, struct lock_entry *f, int width, bool aligned)
-{
-    char who[HOLDER_WHO], left[DURATION_ROOM] = "-", name[NAME_SHOWN];
-    struct shown shown;
-
-    describe(lister, f, &shown);
-    if (shown.left_ms >= 0)
-        duration_left(left, shown.left_ms);
-    owner_words(who, f, &shown.holder);
-    name_shown(name, clean_name(f));
-    if (aligned)
+    if (f->left_ms >= 0)
+        duration_left(left, f->left_ms);
+    holders_owner(owner, &shown->holders);
+    name_shown(name, f->name);
+    if (width > 0)
         printf("%s%*s  %-7s  %-32s  %6s", name, width - characters(name), "",
-            shown.state, who, left);
+            shown->state, owner, left);
     else
-        printf("%s\t%s\t%s\t%s", f->name, shown.state, who, left);
-    if (lister->servers > 1)
-        printf(
-            aligned ? "  %zu/%zu" : "\t%zu/%zu", shown.count, lister->servers);
+        printf("%s\t%s\t%s\t%s", f->name, shown->state, owner, left);
+    if (scan->servers > 1)
+        printf(width > 0 ? "  %zu/%zu" : "\t%zu/%zu", count_servers(f),
+            scan->servers);
     putchar('\n');
 }
 
-static void print_all(const struct lister *lister)
+/* Prints the head of a table, for a terminal. Returns the width of the names;
+ * 0: there is no table. */
+static int print_head(struct scan *scan)
 {
-    const struct lock_list *found = &lister->locks;
-    bool aligned = isatty(STDOUT_FILENO);
     int width = 4;
     char shown[NAME_SHOWN];
 
-    for (size_t i = 0; i < found->count && !lister->session.args->json; i++) {
-        int length = characters(name_shown(shown, clean_name(found->list[i])));
+    for (size_t i = 0; i < scan->count; i++) {
+        int length = characters(name_shown(shown, clean_name(&scan->list[i])));
         if (length > width)
             width = length;
     }
-    if (aligned && !lister->session.args->json && found->count > 0)
-        printf("%-*s  %-7s  %-32s  %6s%s\n", width, "NAME", "STATE", "OWNER",
-            "LEFT", lister->servers > 1 ? "  SERVERS" : "");
-    for (size_t i = 0; i < found->count; i++) {
-        if (lister->session.args->json)
-            print_lock_json(lister, found->list[i]);
+    if (scan->count == 0 || !isatty(STDOUT_FILENO))
+        return 0;
+    printf("%-*s  %-7s  %-32s  %6s%s\n", width, "NAME", "STATE", "OWNER",
+        "LEFT", scan->servers > 1 ? "  SERVERS" : "");
+    return width;
+}
+
+static void print_all(struct scan *scan)
+{
+    bool as_json = scan->session.args->json;
+    int width = as_json ? 0 : print_head(scan);
+    struct shown shown;
+
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct found *f = &scan->list[i];
+        describe(scan, f, &shown);
+        if (as_json)
+            print_json(scan, f, &shown);
         else
-            print_line(lister, found->list[i], width, aligned);
+            print_row(scan, f, &shown, width);
     }
 }
 
-static int list(struct lister *lister)
+static int list(struct scan *scan)
 {
-    const struct args *args = lister->session.args;
+    const struct args *args = scan->session.args;
 
-    lister->glob = args->name ? args->name : "*";
-    scan_servers(lister);
-    lock_list_sort(&lister->locks);
-    print_all(lister);
+    scan->glob = args->name ? args->name : "*";
+    scan_servers(scan);
+    if (scan->count > 1)
+        qsort(scan->list, scan->count, sizeof(scan->list[0]), in_order);
+    merge(scan);
+    print_all(scan);
     if (report_output() != EXIT_DONE)
         return EXIT_INTERNAL;
     /* A lock that is held on a majority is seen if a majority was scanned. */
-    return lister->scanned > lister->servers / 2 ? EXIT_DONE : lister->code;
+    return scan->scanned > scan->servers / 2 ? EXIT_DONE : scan->code;
 }
 
 int subcommand_list(const struct args *args)
 {
-    struct lister lister;
+    struct scan scan;
 
-    memset(&lister, 0, sizeof(lister));
-    int code = session_open_plain(&lister.session, args);
+    memset(&scan, 0, sizeof(scan));
+    int code = session_open_plain(&scan.session, args);
     if (code == 0)
-        code = list(&lister);
-    lock_list_free(&lister.locks);
-    session_close(&lister.session);
+        code = list(&scan);
+    scan_free(&scan);
+    session_close(&scan.session);
     return code;
 }

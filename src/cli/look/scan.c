@@ -3,8 +3,9 @@
  * Scans the keys of every server for locks, and for records of nxlock once.
  *
  * Invariant: the server is never blocked: its keys are scanned in small steps,
- * and no more of a value is read than a token, or the first line of a record,
- * is long. A list that lacks a server, or records, says so.
+ * and no more of a value is read than a token, or the header of a record,
+ * is long. A list that lacks a server, or records, says so. Memory grows with
+ * the number of locks, not of keys.
  */
 #include "cli/look/scan.h"
 
@@ -15,354 +16,302 @@
 #include "api/private.h"
 #include "cli/answer.h"
 #include "cli/servers/connect.h"
-#include "cli/report/json.h"
 #include "cli/look/partial.h"
 #include "cli/report/report.h"
 #include "cli/servers/secret.h"
-#include "model/companion.h"
-#include "model/token.h"
 #include "wire/record.h"
 
+#define FIRST_ROOM 64
 #define COUNT_FIRST 250 /* keys that one step looks at */
 #define VALUE_MAX "511"
-#define LINE_LEN_MAX "1023" /* of a record: its first line is shorter */
-#define LINE_ROOM 1024
+#define HEADER_MAX "1023" /* longer than the header of a record */
 #define CURSOR_ROOM 24
 #define MEMBERS_SHOWN 1000
-#define MEMBERS_MOST "1001" /* and the head */
-/* Of the head of a lock that several may hold, at least; see lock.lua. */
-#define HEAD_SCORE INT64_C(17592186044416)
+#define MEMBERS_MOST "-1001" /* and the head */
+
+/* ----------------------------------------------------------------- reading */
 
 /* The server answered, but not to this command. */
-static int refuse_answer(struct lister *lister, const char *command)
+static int refuse_answer(struct scan *scan, const char *command)
 {
-    lister->odd = command;
+    scan->odd = command;
     return NXL_E_NOT_REDIS;
 }
 
-/* Asks for the beginning of the key's value, up to byte most. */
-static int read_value(struct lister *lister, size_t server, struct slice key,
-    const char *most, struct answer **value)
+/* Asks about a key; the words behind it may be NULL. */
+static int ask_about(struct scan *scan, const char *command, struct slice key,
+    const char *first, const char *last, const char *more,
+    struct answer **answer)
 {
-    const char *words[] = {"GETRANGE", key.data, "0", most};
-    const size_t lengths[] = {8, key.len, 1, strlen(most)};
+    const char *words[] = {command, key.data, first, last, more};
+    size_t lengths[5], count = 0;
 
-    int rc =
-        client_ask(lister->session.client, server, 4, words, lengths, value);
-    if (rc != NXL_OK || answer_item(*value, 0, NULL))
-        return rc;
-    answer_free(*value);
-    *value = NULL;
-    return refuse_answer(lister, "GETRANGE");
+    for (; count < 5 && words[count]; count++)
+        lengths[count] = count == 1 ? key.len : strlen(words[count]);
+    return client_ask(
+        scan->session.client, scan->server, count, words, lengths, answer);
+}
+
+/* Reads the beginning of the key's value, up to byte most; no value if it is no
+ * string. */
+static int read_value(struct scan *scan, struct slice key, const char *most,
+    struct answer **value)
+{
+    int rc = ask_about(scan, "GETRANGE", key, "0", most, NULL, value);
+
+    if (rc == NXL_OK && !answer_item(*value, 0, NULL)) {
+        answer_free(*value);
+        *value = NULL;
+        rc = refuse_answer(scan, "GETRANGE");
+    }
+    return rc == NXL_E_WRONG_TYPE ? NXL_OK : rc;
 }
 
 /* *left_ms: the key's TTL, -1 if it has none, less if there is no such key. */
-static int read_left(
-    struct lister *lister, size_t server, struct slice key, int64_t *left_ms)
+static int read_left(struct scan *scan, struct slice key, int64_t *left_ms)
 {
-    const char *words[] = {"PTTL", key.data};
-    const size_t lengths[] = {4, key.len};
     struct answer *left;
-    int rc =
-        client_ask(lister->session.client, server, 2, words, lengths, &left);
+    int rc = ask_about(scan, "PTTL", key, NULL, NULL, NULL, &left);
 
     *left_ms = -2;
     if (rc == NXL_OK &&
         (!answer_number(left, 0, EXACT_MAX, left_ms) || *left_ms < -2))
-        rc = refuse_answer(lister, "PTTL");
+        rc = refuse_answer(scan, "PTTL");
     answer_free(left);
     return rc;
 }
 
-/* Asks for the last members of a sorted set, with their scores. */
-static int read_members(struct lister *lister, size_t server, struct slice key,
-    struct answer **members)
-{
-    const char *words[] = {
-        "ZRANGE", key.data, "-" MEMBERS_MOST, "-1", "WITHSCORES"};
-    const size_t lengths[] = {
-        6, key.len, strlen("-" MEMBERS_MOST), 2, strlen("WITHSCORES")};
+/* ------------------------------------------------------------------- locks */
 
-    return client_ask(
-        lister->session.client, server, 5, words, lengths, members);
+void found_free(struct found *found)
+{
+    free(found->name);
+    free(found->value);
 }
 
-/* Is the last of the members the head of a lock that several may hold? *ends is
- * then when the last lease ends, in ms of the server's time. */
-static bool has_head(const struct answer *members, int64_t *ends)
+/* Adds the lock, or a record of it, to the list. */
+static int add(struct scan *scan, struct slice lock, struct slice value,
+    int64_t left_ms, struct held held)
 {
-    size_t count = answer_count(members);
-    const char *head =
-        count >= 4 ? answer_item(members, count - 2, NULL) : NULL;
-    int64_t score;
+    size_t below = strlen(scan->prefix), length = lock.len - below;
 
-    return head && strncmp(head, "nxl=", 4) == 0 &&
-           answer_number(members, count - 1, EXACT_MAX, &score) &&
-           score >= HEAD_SCORE &&
-           answer_number(members, count - 3, EXACT_MAX, ends);
+    if (scan->count == scan->room) {
+        size_t room = scan->room == 0 ? FIRST_ROOM : 2 * scan->room;
+        struct found *more = realloc(scan->list, room * sizeof(*more));
+        if (!more)
+            return NXL_E_NOMEM;
+        scan->list = more;
+        scan->room = room;
+    }
+    struct found *f = &scan->list[scan->count];
+    *f = (struct found){.name = malloc(length + 1),
+        .name_length = length,
+        .value = strndup(value.data, value.len),
+        .servers = 1U << scan->server,
+        .left_ms = left_ms,
+        .held = held};
+    if (!f->name || !f->value) {
+        found_free(f);
+        return NXL_E_NOMEM;
+    }
+    memcpy(f->name, lock.data + below, length);
+    f->name[length] = '\0';
+    scan->count++;
+    return NXL_OK;
+}
+
+/* Adds the key if its value is a token. */
+static int take_exclusive(
+    struct scan *scan, struct slice key, struct slice lock)
+{
+    struct answer *value;
+    int64_t left_ms;
+    int rc = read_value(scan, key, VALUE_MAX, &value);
+    struct slice token = answer_slice(value, 0);
+
+    if (token.data && strlen(token.data) == token.len && is_token(token.data)) {
+        rc = read_left(scan, key, &left_ms);
+        if (rc == NXL_OK && left_ms >= -1)
+            rc = add(scan, lock, token, left_ms, (struct held){0});
+    }
+    answer_free(value);
+    return rc;
 }
 
 /* Counts those whose leases have not ended. */
-static void sum_members(
-    struct lock_share *share, const struct answer *members, int64_t now)
+static struct held count_members(const struct answer *members, int64_t now)
 {
     size_t count = answer_count(members) / 2 - 1;
-    struct slice token;
+    struct held held = {.partial = count >= MEMBERS_SHOWN};
     int64_t ends;
 
-    *share = (struct lock_share){.partial = count >= MEMBERS_SHOWN};
     for (size_t i = 0; i < count; i++) {
-        token.data = answer_item(members, 2 * i, &token.len);
+        struct slice token = answer_slice(members, 2 * i);
         if (!token.data ||
             !answer_number(members, 2 * i + 1, EXACT_MAX, &ends) || ends <= now)
             continue;
         /* A member of a later version takes one permit, alone. */
-        struct share one = token_share(token);
-        int64_t permits = one.weight > 0 ? one.permits : 1;
-        share->holders++;
-        share->used += one.weight > 0 ? one.weight : 1;
-        if (permits > 0 && (share->permits == 0 || permits < share->permits))
-            share->permits = permits;
+        struct share share = token_share(token);
+        held_add(&held, share.weight, share.weight > 0 ? share.permits : 1);
     }
+    return held;
 }
 
-/* Adds the key to the list if it is a lock that several may hold: a sorted set
- * of tokens, see docs/wire.md. It expires with the last lease, which says what
- * time it is for the server. */
-static int inspect_several(
-    struct lister *lister, size_t server, struct slice key)
+/* Adds the key if it is a lock that several may hold: a sorted set of tokens,
+ * the last one to end before the head, see docs/wire.md. It expires with that
+ * one's lease, which says what time it is for the server. */
+static int take_shared(struct scan *scan, struct slice key, struct slice lock)
 {
-    size_t below = strlen(lister->prefix);
-    enum companion what;
-    struct slice lock;
     struct answer *members;
-    struct lock_share share;
-    int64_t ends, left_ms = -2;
+    int64_t ends, left_ms;
+    int rc = ask_about(
+        scan, "ZRANGE", key, MEMBERS_MOST, "-1", "WITHSCORES", &members);
+    size_t count = answer_count(members);
 
-    if (!slice_starts(key, lister->prefix) || companion_of(key, &what, &lock))
-        return NXL_OK;
-    int rc = read_members(lister, server, key, &members);
-    lister->no_members |= rc == NXL_E_DENIED;
-    if (rc == NXL_E_DENIED || rc == NXL_E_WRONG_TYPE)
-        return NXL_OK;
-    if (rc == NXL_OK && has_head(members, &ends)) {
-        rc = read_left(lister, server, key, &left_ms);
-        if (left_ms >= 0) {
-            sum_members(&share, members, ends - left_ms);
-            const char *last =
-                answer_item(members, answer_count(members) - 4, NULL);
-            struct lock_entry *f = lock_list_add(&lister->locks,
-                key.data + below, key.len - below, last, server, left_ms);
-            if (f)
-                f->share = share;
-            rc = f ? NXL_OK : NXL_E_NOMEM;
-        }
+    if (rc == NXL_OK && count >= 4 &&
+        slice_starts(answer_slice(members, count - 2), "nxl=") &&
+        answer_number(members, count - 3, EXACT_MAX, &ends)) {
+        rc = read_left(scan, key, &left_ms);
+        struct held held = count_members(members, ends - left_ms);
+        if (rc == NXL_OK && left_ms >= 0 && held.count > 0)
+            rc = add(
+                scan, lock, answer_slice(members, count - 4), left_ms, held);
     }
     answer_free(members);
-    return rc;
-}
-
-/* Adds the key to the list if its value is a token. */
-static int inspect_key(struct lister *lister, size_t server, struct slice key)
-{
-    size_t below = strlen(lister->prefix), size;
-    int64_t left_ms;
-    struct answer *value;
-
-    if (key.len < below || memcmp(key.data, lister->prefix, below) != 0)
-        return NXL_OK;
-    int rc = read_value(lister, server, key, VALUE_MAX, &value);
-    if (rc == NXL_E_WRONG_TYPE)
-        return lister->untyped ? inspect_several(lister, server, key) : NXL_OK;
-    if (rc != NXL_OK)
-        return rc;
-    const char *token = answer_item(value, 0, &size);
-    if (token && strlen(token) == size && is_token(token)) {
-        rc = read_left(lister, server, key, &left_ms);
-        if (left_ms >= -1 && !lock_list_add(&lister->locks, key.data + below,
-                                 key.len - below, token, server, left_ms))
-            rc = NXL_E_NOMEM;
-    }
-    answer_free(value);
-    return rc;
-}
-
-/* Reads the first line of the record into line; "" if there is none. */
-static int read_line(struct lister *lister, size_t server, struct slice key,
-    char line[LINE_ROOM])
-{
-    struct answer *value;
-    int rc = read_value(lister, server, key, LINE_LEN_MAX, &value);
-    const char *text = answer_item(value, 0, NULL);
-    const char *end = text ? strchr(text, '\n') : NULL;
-
-    snprintf(
-        line, LINE_ROOM, "%.*s", end ? (int)(end - text) : 0, end ? text : "");
-    answer_free(value);
     return rc == NXL_E_WRONG_TYPE ? NXL_OK : rc;
+}
+
+/* What the record is about: all before the first newline. */
+static struct slice header_of(const struct answer *value)
+{
+    struct slice header = answer_slice(value, 0);
+    const char *end =
+        header.data ? memchr(header.data, '\n', header.len) : NULL;
+
+    header.len = end ? (size_t)(end - header.data) : 0;
+    return header;
 }
 
 /* *left_ms: for how long the lock still has this token; -1: it has not. */
-static int read_lock(struct lister *lister, size_t server, struct slice lock,
-    struct slice token, int64_t *left_ms)
+static int read_lock(
+    struct scan *scan, struct slice lock, struct slice token, int64_t *left_ms)
 {
     struct answer *value;
-    int rc = read_value(lister, server, lock, VALUE_MAX, &value);
-    struct slice text = {NULL, 0};
-    text.data = answer_item(value, 0, &text.len);
-    bool held = text.data && slice_equal(text, token);
+    int rc = read_value(scan, lock, VALUE_MAX, &value);
 
-    answer_free(value);
     *left_ms = -1;
-    if (rc == NXL_OK && held)
-        rc = read_left(lister, server, lock, left_ms);
-    return rc == NXL_E_WRONG_TYPE ? NXL_OK : rc;
-}
-
-/* Reads a record. One that has begun is in doubt, *left_ms is -1, only if it is
- * read twice, and the lock in between does not have its token: otherwise it
- * might just have ended. line is "" if it is no record. */
-static int read_record(struct lister *lister, size_t server, struct slice key,
-    struct slice lock, char line[LINE_ROOM], int64_t *left_ms)
-{
-    char before[LINE_ROOM] = "";
-    struct record record;
-
-    for (;;) {
-        int rc = read_line(lister, server, key, line);
-        *left_ms = -1;
-        if (rc != NXL_OK)
-            return rc;
-        if (!record_parse(slice_of(line), &record)) {
-            line[0] = '\0';
-            return NXL_OK;
-        }
-        if (record.state == ONCE_DONE || record.state == ONCE_FAILED)
-            return read_left(lister, server, key, left_ms);
-        if (record.state != ONCE_BEGUN || strcmp(line, before) == 0)
-            return NXL_OK;
-        rc = read_lock(lister, server, lock, record.token, left_ms);
-        if (rc != NXL_OK || *left_ms >= 0)
-            return rc;
-        memcpy(before, line, LINE_ROOM);
-    }
-}
-
-/* Adds the key of that record of a lock to the list, if it is to be shown. */
-static int inspect_record(
-    struct lister *lister, size_t server, struct slice key, struct slice lock)
-{
-    size_t below = strlen(lister->prefix);
-    char line[LINE_ROOM];
-    int64_t left_ms;
-
-    int rc = read_record(lister, server, key, lock, line, &left_ms);
-    if (rc == NXL_E_DENIED) {
-        lister->no_right = true;
-        return NXL_OK;
-    }
-    if (rc != NXL_OK)
-        return rc;
-    if (line[0] == '\0') /* a lock whose name looks like a record's */
-        return lister->all ? inspect_key(lister, server, key) : NXL_OK;
-    bool shown = lister->session.args->records || left_ms == -1;
-    if (shown && left_ms >= -1 &&
-        !lock_list_add(&lister->locks, lock.data + below, lock.len - below,
-            line, server, left_ms))
-        return NXL_E_NOMEM;
-    return NXL_OK;
-}
-
-/* What the keys are that a scan of the server looks for: exclusive locks, locks
- * that several may hold, which are of another type, and records. The server
- * matches their names, so each form of key has a pattern. */
-enum form { LOCKS, SEVERAL, RECORDS, RECORDS_TAGGED, FORMS };
-
-/* Is the key that of a record of a lock below the prefix? *lock is the lock's
- * key then. */
-static bool is_record(
-    const struct lister *lister, struct slice key, struct slice *lock)
-{
-    enum companion what;
-
-    return companion_of(key, &what, lock) && what == COMPANION_RECORD &&
-           slice_starts(*lock, lister->prefix) &&
-           lock->len > strlen(lister->prefix);
-}
-
-/* Inspects the keys of one step of SCAN; item 0 is the next cursor. */
-static int inspect_keys(struct lister *lister, size_t server, enum form form,
-    const struct answer *keys)
-{
-    int rc = NXL_OK;
-
-    for (size_t i = 1; rc == NXL_OK && i < answer_count(keys); i++) {
-        struct slice key, lock;
-        key.data = answer_item(keys, i, &key.len);
-        if (!key.data)
-            continue;
-        if (form == SEVERAL)
-            rc = inspect_several(lister, server, key);
-        else if ((form != LOCKS || lister->all) &&
-                 is_record(lister, key, &lock))
-            rc = inspect_record(lister, server, key, lock);
-        else if (form == LOCKS)
-            rc = inspect_key(lister, server, key);
-    }
+    if (rc == NXL_OK && slice_equal(answer_slice(value, 0), token))
+        rc = read_left(scan, lock, left_ms);
+    answer_free(value);
     return rc;
+}
+
+/* Is that still the header of the record? */
+static int read_again(
+    struct scan *scan, struct slice key, struct slice header, bool *same)
+{
+    struct answer *value;
+    int rc = read_value(scan, key, HEADER_MAX, &value);
+
+    *same = rc == NXL_OK && slice_equal(header_of(value), header);
+    answer_free(value);
+    return rc;
+}
+
+/* Adds the record if it is to be shown. One that has begun is in doubt, left_ms
+ * is -1, only if it is read twice, and the lock in between does not have its
+ * token: otherwise it might just have ended, and all is read again. */
+static int take_record(struct scan *scan, struct slice key, struct slice lock)
+{
+    struct answer *value;
+    struct record record;
+    int64_t left_ms = -1;
+    bool same = true;
+    int rc = read_value(scan, key, HEADER_MAX, &value);
+    struct slice header = header_of(value);
+
+    if (rc == NXL_OK && record_parse(header, &record)) {
+        if (record.state == ONCE_BEGUN)
+            rc = read_lock(scan, lock, record.token, &left_ms);
+        else if (record.state != ONCE_DOUBT)
+            rc = read_left(scan, key, &left_ms);
+        if (rc == NXL_OK && record.state == ONCE_BEGUN && left_ms < 0)
+            rc = read_again(scan, key, header, &same);
+        bool shown = scan->session.args->records || left_ms == -1;
+        if (rc == NXL_OK && same && shown && left_ms >= -1)
+            rc = add(scan, lock, header, left_ms, (struct held){0});
+    }
+    answer_free(value);
+    return rc == NXL_OK && !same ? take_record(scan, key, lock) : rc;
+}
+
+/* -------------------------------------------------------------------- scan */
+
+/* What the keys are that a scan of a server looks for. The server matches their
+ * names and types. */
+static const struct form {
+    const char *before, *after; /* around the name in the key */
+    const char *type;           /* for TYPE, which 6.0 and later know */
+    int (*take)(struct scan *scan, struct slice key, struct slice lock);
+} forms[] = {
+    {"", "", "string", take_exclusive},
+    {"", "", "zset", take_shared},
+    {"{", "}:once", "string", take_record},
+    {"", "::once", "string", take_record},
+};
+
+#define FORMS (sizeof(forms) / sizeof(forms[0]))
+
+/* Takes a key of that form, or leaves out what may not be read. */
+static int take_key(
+    struct scan *scan, const struct form *form, struct slice key)
+{
+    enum companion what = COMPANIONS;
+    struct slice lock;
+    bool is_companion = companion_of(key, &what, &lock);
+
+    if (form->take == take_record && what != COMPANION_RECORD)
+        return NXL_OK;
+    if (form->take == take_shared && is_companion) /* who waits for a lock */
+        return NXL_OK;
+    if (form->take != take_record)
+        lock = key;
+    if (!slice_starts(lock, scan->prefix))
+        return NXL_OK;
+    int rc = form->take(scan, key, lock);
+    if (rc != NXL_E_DENIED || form->take == take_exclusive)
+        return rc;
+    scan->members_kept |= form->take == take_shared;
+    scan->records_kept |= form->take == take_record;
+    return NXL_OK;
 }
 
 /* The pattern of the keys of that form. NULL: no memory; else the caller frees
  * it. */
-static char *make_pattern(const struct lister *lister, enum form form)
+static char *make_pattern(const struct scan *scan, const struct form *form)
 {
-    static const char *const around[FORMS][2] = {
-        [LOCKS] = {"", ""},
-        [SEVERAL] = {"", ""},
-        [RECORDS] = {"{", "}:once"},
-        [RECORDS_TAGGED] = {"", "::once"},
-    };
-    char *prefix = malloc(2 * strlen(lister->prefix) + 1), *pattern = NULL;
-    char *at = prefix;
+    char *pattern = NULL;
+    size_t length;
+    FILE *out = open_memstream(&pattern, &length);
 
-    for (const char *from = lister->prefix; prefix && *from != '\0'; from++) {
-        if (strchr("*?[]\\", *from))
-            *at++ = '\\';
-        *at++ = *from;
-    }
-    if (prefix)
-        *at = '\0';
-    if (!prefix || asprintf(&pattern, "%s%s%s%s", around[form][0], prefix,
-                       lister->glob, around[form][1]) < 0)
-        pattern = NULL;
-    free(prefix);
-    return pattern;
-}
-
-/* The cursor with which the scan goes on; NULL: there is none. No server gives
- * the same one twice in a row, which would have no end. */
-static const char *next_cursor(const struct answer *keys, const char *before)
-{
-    const char *cursor = answer_item(keys, 0, NULL);
-    size_t length = cursor ? strlen(cursor) : 0;
-
-    if (length == 0 || length >= CURSOR_ROOM ||
-        cursor[strspn(cursor, "0123456789")] != '\0')
+    if (!out)
         return NULL;
-    bool again = strcmp(cursor, before) == 0 && strcmp(cursor, "0") != 0;
-    return again ? NULL : cursor;
+    fputs(form->before, out);
+    for (const char *at = scan->prefix; *at != '\0'; at++)
+        fprintf(out, strchr("*?[]\\", *at) ? "\\%c" : "%c", *at);
+    fprintf(out, "%s%s", scan->glob, form->after);
+    return fclose(out) == 0 ? pattern : NULL;
 }
 
 /* The next step of the scan. */
 struct step {
-    const char *pattern;
+    const char *pattern, *type;
     char cursor[CURSOR_ROOM];
     unsigned count;
-    const char *type; /* of the keys, for TYPE, which 6.0 and later know */
 };
 
-static int take_step(struct lister *lister, size_t server, struct step *step,
-    struct answer **keys)
+/* Asks for the keys of one step. Answer 0 is the next cursor. */
+static int take_step(struct scan *scan, struct step *step, struct answer **keys)
 {
     char count[12];
     const char *words[] = {"SCAN", step->cursor, "MATCH", step->pattern,
@@ -370,12 +319,12 @@ static int take_step(struct lister *lister, size_t server, struct step *step,
 
     for (;;) {
         snprintf(count, sizeof(count), "%u", step->count);
-        int rc = client_ask(lister->session.client, server,
-            lister->untyped ? 6 : 8, words, NULL, keys);
+        int rc = client_ask(scan->session.client, scan->server,
+            scan->untyped ? 6 : 8, words, NULL, keys);
         if (rc != NXL_E_UNSUPPORTED)
             return rc;
-        if (!lister->untyped)
-            lister->untyped = true;
+        if (!scan->untyped)
+            scan->untyped = true;
         else if (step->count > 1) /* long names can make an answer too big */
             step->count = (step->count + 9) / 10;
         else
@@ -383,24 +332,37 @@ static int take_step(struct lister *lister, size_t server, struct step *step,
     }
 }
 
-static int scan_form(struct lister *lister, size_t server, enum form form)
+/* Goes on to the next cursor. False: there is none. No server gives the same
+ * one twice in a row, which would have no end. */
+static bool next_cursor(struct step *step, const struct answer *keys)
 {
-    char *pattern = make_pattern(lister, form);
-    struct step step = {.pattern = pattern,
-        .cursor = "0",
-        .count = COUNT_FIRST,
-        .type = form == SEVERAL ? "zset" : "string"};
+    const char *cursor = answer_item(keys, 0, NULL);
+    size_t length = cursor ? strlen(cursor) : 0;
+
+    if (length == 0 || length >= CURSOR_ROOM ||
+        cursor[strspn(cursor, "0123456789")] != '\0' ||
+        (strcmp(cursor, step->cursor) == 0 && strcmp(cursor, "0") != 0))
+        return false;
+    memcpy(step->cursor, cursor, length + 1);
+    return true;
+}
+
+static int scan_form(struct scan *scan, const struct form *form)
+{
+    char *pattern = make_pattern(scan, form);
+    struct step step = {pattern, form->type, "0", COUNT_FIRST};
     int rc = pattern ? NXL_OK : NXL_E_NOMEM;
 
     while (rc == NXL_OK) {
         struct answer *keys;
-        rc = take_step(lister, server, &step, &keys);
-        if (rc != NXL_OK)
-            break;
-        const char *cursor = next_cursor(keys, step.cursor);
-        rc = cursor ? inspect_keys(lister, server, form, keys)
-                    : refuse_answer(lister, "SCAN");
-        snprintf(step.cursor, sizeof(step.cursor), "%s", cursor ? cursor : "0");
+        rc = take_step(scan, &step, &keys);
+        if (rc == NXL_OK && !next_cursor(&step, keys))
+            rc = refuse_answer(scan, "SCAN");
+        for (size_t i = 1; rc == NXL_OK && i < answer_count(keys); i++) {
+            struct slice key = answer_slice(keys, i);
+            if (key.data)
+                rc = take_key(scan, form, key);
+        }
         answer_free(keys);
         if (strcmp(step.cursor, "0") == 0)
             break;
@@ -409,33 +371,20 @@ static int scan_form(struct lister *lister, size_t server, enum form form)
     return rc;
 }
 
-static int scan_server(struct lister *lister, size_t server)
-{
-    int rc = NXL_OK;
-
-    lister->untyped = false;
-    for (enum form form = LOCKS; rc == NXL_OK && form < FORMS; form++) {
-        /* The first pattern has matched them. */
-        if ((form == SEVERAL && lister->untyped) ||
-            (form > SEVERAL && lister->all))
-            continue;
-        rc = scan_form(lister, server, form);
-    }
-    return rc;
-}
+/* ----------------------------------------------------------------- servers */
 
 /* Warns if the server may not have all locks. In JSON the warning is an object
  * before the locks, so that an empty list is not mistaken for "nothing is
  * held". */
-static void warn_about(const struct lister *lister, size_t server)
+static void warn_about(const struct scan *scan)
 {
     char words[PARTIAL_WORDS];
     struct json json;
 
-    if (!partial_words(lister->session.client, server, true, words))
+    if (!partial_words(scan->session.client, scan->server, true, words))
         return;
     say("warning: %s", words);
-    if (!lister->session.args->json)
+    if (!scan->session.args->json)
         return;
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
@@ -443,48 +392,56 @@ static void warn_about(const struct lister *lister, size_t server)
     json_end(&json);
 }
 
-static void report_left_out(const struct lister *lister, int rc)
+static void report_left_out(struct scan *scan, int rc)
 {
-    const char *what = lister->servers > 1 ? "left out" : "cannot list";
+    const char *what = scan->servers > 1 ? "left out" : "cannot list";
+    nxl_client *client = scan->session.client;
 
-    if (lister->odd)
+    if (scan->odd)
         say("%s: the answer to %s is not that of a Redis server", what,
-            lister->odd);
+            scan->odd);
     else
         say("%s: %s%s", what,
-            rc == NXL_E_NOMEM ? "out of memory"
-                              : nxl_client_errmsg(lister->session.client),
+            rc == NXL_E_NOMEM ? "out of memory" : nxl_client_errmsg(client),
             rc == NXL_E_UNSUPPORTED ? "; list needs Redis 2.8 or later" : "");
+    if (rc == NXL_E_UNREACHABLE)
+        connect_advise(scan->session.args, client, rc);
+    if (scan->code == 0)
+        scan->code = exit_code_for(rc, EXIT_BUSY);
 }
 
-void scan_servers(struct lister *lister)
+void scan_servers(struct scan *scan)
 {
-    nxl_client *client = lister->session.client;
+    nxl_client *client = scan->session.client;
 
-    lister->servers = nxl_client_servers(client);
-    lister->prefix = nxl_client_prefix(client);
-    lister->all = lister->prefix[0] == '\0' && strcmp(lister->glob, "*") == 0;
-    for (size_t i = 0; i < lister->servers; i++) {
-        lister->odd = NULL;
-        int rc = scan_server(lister, i);
-        if (rc == NXL_OK) {
-            lister->scanned++;
-            warn_about(lister, i);
-            continue;
-        }
-        report_left_out(lister, rc);
-        if (rc == NXL_E_UNREACHABLE)
-            connect_advise(lister->session.args, client, rc);
-        if (lister->code == 0)
-            lister->code = exit_code_for(rc, EXIT_BUSY);
+    scan->servers = nxl_client_servers(client);
+    scan->prefix = nxl_client_prefix(client);
+    for (scan->server = 0; scan->server < scan->servers; scan->server++) {
+        int rc = NXL_OK;
+        scan->odd = NULL;
+        scan->untyped = false;
+        for (size_t i = 0; rc == NXL_OK && i < FORMS; i++)
+            rc = scan_form(scan, &forms[i]);
+        scan->scanned += rc == NXL_OK;
+        if (rc == NXL_OK)
+            warn_about(scan);
+        else
+            report_left_out(scan, rc);
     }
-    if (lister->no_members)
+    if (scan->members_kept)
         say("locks that several may hold are left out: the user may not read "
             "their members (+zrange); see docs/acl.md");
-    if (lister->no_right)
+    if (scan->records_kept)
         say("records of 'nxlock once' are left out: the user may not read "
             "them; see docs/acl.md");
-    if (lister->servers > 1 && lister->scanned <= lister->servers / 2)
+    if (scan->servers > 1 && scan->scanned <= scan->servers / 2)
         say("the list is incomplete: %zu of %zu servers answered",
-            lister->scanned, lister->servers);
+            scan->scanned, scan->servers);
+}
+
+void scan_free(struct scan *scan)
+{
+    for (size_t i = 0; i < scan->count; i++)
+        found_free(&scan->list[i]);
+    free(scan->list);
 }

@@ -3,26 +3,41 @@
 #ifndef NXLOCK_CLI_LOOK_SCAN_H
 #define NXLOCK_CLI_LOOK_SCAN_H
 
-#include "cli/look/lock_list.h"
-#include "cli/run/session.h"
+#include "cli/look/holders.h"
 
-struct lister {
-    struct session session;
-    struct lock_list locks;
-    const char *glob; /* the names that are wanted, as SCAN matches them */
-    size_t servers;
-    const char *prefix;
-    bool all;        /* every name is wanted */
-    size_t scanned;  /* servers that were scanned to the end */
-    int code;        /* exit code for the first that was not; 0: none */
-    const char *odd; /* the answer to which command was none; NULL: all were */
-    bool no_right;   /* a record was found that this user may not read */
-    bool no_members; /* the same of a lock that several may hold */
-    bool untyped;    /* this server's SCAN shows the keys of all types */
+/* A lock, or a record of one. */
+struct found {
+    char *name; /* zero-terminated, but may contain zero bytes */
+    size_t name_length;
+    char *value;      /* a token, or a record's header, zero-terminated */
+    unsigned servers; /* bit i is set if server i has it */
+    int64_t left_ms;  /* -1: no TTL */
+    struct held
+        held; /* if several may hold it; a count of 0: it is exclusive */
 };
 
-/* Scans all servers of the session, and reports those that fail. The caller
- * sets session and glob. */
-void scan_servers(struct lister *lister);
+struct scan {
+    struct session session;
+    const char *glob; /* the names that are wanted, as SCAN matches them */
+    size_t servers;
+    size_t scanned; /* servers that were scanned to the end */
+    int code;       /* exit code for the first that was not; 0: none */
+    struct found *list;
+    size_t count, room;
+    /* Of the server that is scanned now. */
+    const char *prefix;
+    size_t server;
+    const char *odd; /* the answer to which command was none; NULL: all were */
+    bool untyped;    /* its SCAN shows the keys of all types */
+    bool members_kept; /* the user may not read who shares a lock */
+    bool records_kept; /* the user may not read a record */
+};
+
+/* Scans all servers of the session, and reports those that fail. A key may be
+ * found more than once. The caller sets session and glob. */
+void scan_servers(struct scan *scan);
+
+void found_free(struct found *found);
+void scan_free(struct scan *scan);
 
 #endif

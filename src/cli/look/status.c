@@ -17,8 +17,8 @@
 #include "cli/look/partial.h"
 #include "cli/report/report.h"
 
-/* Of a line about a server. */
-#define LINE_ROOM 512
+/* Of the words about a server. */
+#define SERVER_ROOM 512
 #define SENTINELS_NS UINT64_C(100000000)
 
 /* holder is NULL if the name is free. */
@@ -37,29 +37,18 @@ static const char *why_unknown(struct session *session, size_t i, int rc)
     return failure_words(nxl_lock_errmsg_at(session->lock, i), rc);
 }
 
-/* After that, other requests have taken their time. What was left then is never
- * shown as 0, which would say that the lock was over. */
-static void subtract_time(nxl_holder *holder, uint64_t at)
-{
-    int64_t gone_ms = ms_between(at, nxl_now_ns());
-
-    if (holder->left_ms > 0)
-        holder->left_ms =
-            holder->left_ms > gone_ms ? holder->left_ms - gone_ms : 1;
-}
-
 /* What one of several servers says. */
 static void json_server(
     struct json *json, struct session *session, size_t i, uint64_t at)
 {
     nxl_holder holder = NXL_HOLDER_INIT;
-    char line[LINE_ROOM];
+    char server[SERVER_ROOM];
     int rc = nxl_lock_holder_at(session->lock, i, 0, &holder);
 
     if (rc == NXL_OK)
-        subtract_time(&holder, at);
-    nxl_client_describe_server(session->client, i, line, sizeof(line));
-    json_text(json, "server", line, strlen(line));
+        holder_subtract(&holder, ms_between(at, nxl_now_ns()));
+    nxl_client_describe_server(session->client, i, server, sizeof(server));
+    json_text(json, "server", server, strlen(server));
     if (rc == NXL_OK || rc == NXL_FREE) {
         json_state(json, rc == NXL_OK ? &holder : NULL);
     } else {
@@ -81,7 +70,7 @@ static void print_json(struct session *session, const struct finding *found)
     const char *name = session->args->name;
     size_t count = nxl_client_servers(session->client);
     struct json json, item;
-    char line[LINE_ROOM], warning[PARTIAL_WORDS];
+    char server[SERVER_ROOM], warning[PARTIAL_WORDS];
 
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
@@ -92,8 +81,8 @@ static void print_json(struct session *session, const struct finding *found)
     if (found->line)
         line_json(&json, found->line);
     if (count == 1) {
-        nxl_client_describe(session->client, line, sizeof(line));
-        json_text(&json, "server", line, strlen(line));
+        nxl_client_describe(session->client, server, sizeof(server));
+        json_text(&json, "server", server, strlen(server));
         if (partial_words(session->client, 0, false, warning))
             json_text(&json, "warning", warning, strlen(warning));
     } else {
@@ -117,13 +106,13 @@ static const char *state_words(char *out, const nxl_holder *holder)
 static void print_server(struct session *session, size_t i, uint64_t at)
 {
     nxl_holder holder = NXL_HOLDER_INIT;
-    char line[LINE_ROOM], words[HOLDER_WORDS];
+    char server[SERVER_ROOM], words[HOLDER_WORDS];
     int rc = nxl_lock_holder_at(session->lock, i, 0, &holder);
 
     if (rc == NXL_OK)
-        subtract_time(&holder, at);
-    nxl_client_describe_server(session->client, i, line, sizeof(line));
-    printf("  server: %s\n", line);
+        holder_subtract(&holder, ms_between(at, nxl_now_ns()));
+    nxl_client_describe_server(session->client, i, server, sizeof(server));
+    printf("  server: %s\n", server);
     if (nxl_client_servers(session->client) == 1)
         return;
     if (rc == NXL_OK || rc == NXL_FREE)
@@ -132,7 +121,7 @@ static void print_server(struct session *session, size_t i, uint64_t at)
         printf("    unknown: %s\n", why_unknown(session, i, rc));
 }
 
-/* Prints who holds the lock; a line for each if several may. */
+/* Prints who holds the lock; a row for each if several may. */
 static void print_state(const char *name, const struct finding *found)
 {
     const struct holders *holders = found->holders;
@@ -144,8 +133,8 @@ static void print_state(const char *name, const struct finding *found)
         : holders ? state_words(words, &holders->first)
                   : "free",
         found->line ? line_words(waiting, found->line) : "");
-    for (size_t i = 0; shared && i < holders->count; i++)
-        printf("  %s\n", holders_line(words, holders, &holders->list[i]));
+    for (size_t i = 0; shared && i < holders->held.count; i++)
+        printf("  %s\n", holders_row(words, holders, &holders->list[i]));
 }
 
 static void print_words(struct session *session, const struct finding *found)
@@ -165,7 +154,7 @@ static void print_words(struct session *session, const struct finding *found)
 }
 
 /* A majority is enough for an answer: lets the other Sentinels answer too, so
- * that the line about the server does not say that they name another one. */
+ * that the words about the server do not say that they name another one. */
 static void await_sentinels(struct session *session)
 {
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;

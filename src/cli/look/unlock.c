@@ -71,8 +71,8 @@ static void say_each(const struct holders *holders)
 {
     char words[HOLDER_WORDS];
 
-    for (size_t i = 0; i < holders->count; i++)
-        say("  %s", holders_line(words, holders, holders_at(holders, i)));
+    for (size_t i = 0; i < holders->held.count; i++)
+        say("  %s", holders_row(words, holders, holders_at(holders, i)));
 }
 
 /* Shows the holders, and asks the user unless --yes is given. 0: remove them;
@@ -88,7 +88,7 @@ static int confirm_removal(const struct session *session,
         return code;
     say("'%s' is %s%s", args->shown, holders_words(words, holders),
         line_words(waiting, line));
-    if (holders->count > 1) {
+    if (holders->held.count > 1) {
         say_each(holders);
         return ask_user(args,
             "The holders continue until their next renewals. Remove all of "
@@ -120,7 +120,7 @@ static void report_next(struct session *session, const struct line *line)
     if (line_waiting(line) == 0)
         return;
     bool held = holders_look(session, &next) == NXL_OK;
-    for (size_t i = 0; held && i < next.count; i++) {
+    for (size_t i = 0; held && i < next.held.count; i++) {
         if (line_has(line, holders_at(&next, i))) {
             say("'%s' was removed; the next in line, %s, has it now", name,
                 holder_who(who, holders_at(&next, i)));
@@ -130,7 +130,7 @@ static void report_next(struct session *session, const struct line *line)
     }
     if (held)
         say("'%s' was removed; %s %s it now", name, holders_who(who, &next),
-            next.count == 1 ? "has" : "have");
+            next.held.count == 1 ? "has" : "have");
     else
         say("'%s' was removed; the first in line takes it as soon as it finds "
             "that out",
@@ -142,10 +142,10 @@ static void report_next(struct session *session, const struct line *line)
  * otherwise the result of the one that failed. */
 static int remove_each(struct session *session, const struct holders *holders)
 {
-    char words[HOLDER_WORDS], line[HOLDER_WORDS], who[HOLDER_WHO];
+    char words[HOLDER_WORDS], row[HOLDER_WORDS], who[HOLDER_WHO];
     int result = NXL_FREE;
 
-    for (size_t i = 0; i < holders->count; i++) {
+    for (size_t i = 0; i < holders->held.count; i++) {
         const nxl_holder *holder = holders_at(holders, i);
         int rc = nxl_lock_break(session->lock, holder);
         if (rc == NXL_FREE)
@@ -153,12 +153,12 @@ static int remove_each(struct session *session, const struct holders *holders)
         if (rc != NXL_OK)
             return rc;
         result = NXL_OK;
-        bool one = holders->count == 1;
+        bool one = holders->held.count == 1;
         event_report((struct event){.kind = EVENT_REMOVED,
                          .holder = holder_who(who, holder)},
             "removed '%s', which was %s%s", session->args->shown,
             one ? holders_words(words, holders) : "held by ",
-            one ? "" : holders_line(line, holders, holder));
+            one ? "" : holders_row(row, holders, holder));
     }
     return result;
 }
@@ -171,10 +171,10 @@ static int remove_shown(struct session *session, const struct holders *holders,
 
     if (rc == NXL_OK) {
         report_next(session, line);
-        if (holders->partial)
+        if (holders->held.partial)
             say("'%s' may have more holders than the %zu that were removed: "
                 "repeat the command",
-                name, holders->count);
+                name, holders->held.count);
         return EXIT_DONE;
     }
     if (rc != NXL_FREE)
@@ -200,7 +200,7 @@ static int keep_wanted(const struct args *args, struct holders *holders)
     char words[HOLDER_WORDS];
     size_t found = 0, index = 0;
 
-    for (size_t i = 0; i < holders->count; i++) {
+    for (size_t i = 0; i < holders->held.count; i++) {
         if (is_wanted(args, holders_at(holders, i))) {
             found++;
             index = i;
@@ -227,7 +227,8 @@ static int choose(const struct args *args, struct holders *holders)
 {
     if (args->token || args->holder)
         return keep_wanted(args, holders);
-    if (args->every_holder || (holders->count == 1 && !holders->partial))
+    if (args->every_holder ||
+        (holders->held.count == 1 && !holders->held.partial))
         return 0;
     char words[HOLDER_WORDS];
     say("'%s' is %s: say which with --holder ID, or --all; nothing was removed",

@@ -109,7 +109,7 @@ static void report_free(
     char words[HOLDER_WORDS];
     int64_t ms = waited_ms(waiter);
     char waited[DURATION_ROOM];
-    bool is_free = holders->count == 0 || holder_is_over(&holders->first);
+    bool is_free = holders->held.count == 0 || holder_is_over(&holders->first);
     struct event event = {.kind = EVENT_FREE, .waited_ms = ms};
 
     duration_rough(waited, ms);
