@@ -751,12 +751,12 @@ typedef struct nxl_lock_options {
     int64_t retry_min_ms;
     int64_t retry_max_ms;
     /* 1: each acquire gets a fencing token, see nxl_lock_fence(). Default 0.
-     * All programs that lock this name must do so, otherwise the tokens do not
-     * tell who came last; nxlock run does, nxlock acquire does not. Needs
+     * All programs that lock this name must do so, otherwise these numbers do
+     * not tell who came last; nxlock run does, nxlock acquire does not. Needs
      * scripts (otherwise NXL_E_UNSUPPORTED or NXL_E_DENIED);
      * NXL_E_INVALID with NXL_SCHEME_TIMESTAMP. Over several servers, a grant
-     * whose token does not reach a majority is undone and the wait continues;
-     * when it ends, or when too many servers refuse the token for good, the
+     * whose number does not reach a majority is undone and the wait continues;
+     * when it ends, or when too many servers refuse the number for good, the
      * result is NXL_UNKNOWN (NXL_LOST if the lock was gone by then). */
     int fence;
     /* 1: renew the lease until the lock is released: every third of ttl_ms,

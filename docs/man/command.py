@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""command.py LINES TEXTS TEMPLATE PAGE: a manual page of the command.
+"""command.py ROWS TEXTS TEMPLATE PAGE: a manual page of the command.
 
-Writes TEMPLATE to PAGE, with these lines replaced:
+Writes TEMPLATE to PAGE, with these marks replaced:
   .\\" @SYNOPSIS [COMMAND]  how the command, or each of them, is called
   .\\" @COMMANDS            a list of the commands, with their pages
   .\\" @OPTIONS COMMAND     its options, but not those of every command
   .\\" @COMMON              the options of every command
   .\\" @EXIT [COMMAND]      its exit codes, or those of all
-They are made from the table of src/cli, which the program LINES prints; with
-"-" there is no table, and a template has no such line. TEXTS is options.mdoc:
-what the pages say about an option. An option without a text there has the one
-line of --help.
+  .\\" @KEYS                the keys of the configuration file
+They are made from the table of src/cli, which the program ROWS prints; with
+"-" there is no table, and a template has no such mark. TEXTS is options.mdoc:
+what the pages say about an option. An option without a text there has that of
+--help.
 
 The templates are mdoc, but their text is plain: prose.py marks `code`, options,
 variables, signals, paths, pages(1) and operands such as NAME.
@@ -47,13 +48,15 @@ class Option:
 
 
 def read(program):
-    commands = []
+    """The commands, and the keys of the configuration file as (name, value,
+    text)."""
+    commands, keys = [], []
     if program == "-":
-        return commands
+        return commands, keys
     done = subprocess.run([program], check=True, stdout=subprocess.PIPE,
                           encoding="utf-8")
-    for line in done.stdout.splitlines():
-        kind, *fields = line.split("\t")
+    for row in done.stdout.splitlines():
+        kind, *fields = row.split("\t")
         if kind == "command":
             commands.append(Command(*fields))
         elif kind == "option":
@@ -62,7 +65,9 @@ def read(program):
             commands[-1].exits.append(fields)
         elif kind == "synopsis":
             commands[-1].synopsis.append(fields[0])
-    return commands
+        elif kind == "key":
+            keys.append(fields)
+    return commands, keys
 
 
 def read_texts(path):
@@ -83,7 +88,7 @@ def read_texts(path):
 
 
 def sentence(text):
-    """A line of --help as a sentence, on lines that are not too long."""
+    """A text of --help as a sentence, wrapped."""
     words = textwrap.wrap(text[:1].upper() + text[1:] + ".", 76)
     return "\n".join(plain(line) for line in words)
 
@@ -191,6 +196,14 @@ def exits(commands, name=None):
     yield ".El"
 
 
+def key_list(keys):
+    yield ".Bl -tag -width Ds"
+    for name, value, text in keys:
+        yield f".It Cm {name} No = Ar {value}"
+        yield sentence(text)
+    yield ".El"
+
+
 def one(commands, name):
     return next(command for command in commands if command.name == name)
 
@@ -202,7 +215,7 @@ def operands_of(commands):
             for word in re.findall(r"[A-Z]+", text)}
 
 
-def page(template, commands, texts):
+def page(template, commands, keys, texts):
     operands = operands_of(commands)
 
     def mark(word):
@@ -216,6 +229,7 @@ def page(template, commands, texts):
         "OPTIONS": lambda name: options_of(commands, name, texts),
         "COMMON": lambda: common_options(commands, texts),
         "EXIT": lambda name=None: exits(commands, name),
+        "KEYS": lambda: key_list(keys),
     }
     for line in prose.page(template, mark):
         found = re.fullmatch(r'\.\\" @([A-Z]+) ?([\w ]*)', line)
@@ -225,9 +239,9 @@ def page(template, commands, texts):
             yield line
 
 
-def main(lines, texts, template, path):
+def main(program, texts, template, path):
     text = pathlib.Path(template).read_text("utf-8").splitlines()
-    made = page(text, read(lines), read_texts(texts))
+    made = page(text, *read(program), read_texts(texts))
     pathlib.Path(path).write_text("\n".join(made) + "\n", "utf-8")
 
 

@@ -152,7 +152,7 @@ def objects(root, build):
     found = {}
     for folder, base in (("src/libnxlock-inner.a.p", root / "src"),
                          ("src/cli/nxlock.p", root / "src/cli"),
-                         ("src/cli/completion/lines.p",
+                         ("src/cli/completion/rows.p",
                           root / "src/cli/completion")):
         names = {}
         for path in base.rglob("*.c"):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_man.py NXLOCK_EXE LINES_EXE HEADER SOURCE BUILD
+"""check_man.py NXLOCK_EXE ROWS_EXE HEADER SOURCE BUILD
 
 The manual pages are complete: each option, exit code, URL parameter, variable
 and event of the command is on its page, and each function, type, member and
 constant of the header; what a page refers to exists; mandoc has no complaint.
 SOURCE is docs/man, BUILD the folder with the pages that the build makes;
-LINES_EXE prints the command's table. Prints TAP; exits 1 on any difference.
+ROWS_EXE prints the command's table. Prints TAP; exits 1 on any difference.
 """
 
 import os
@@ -128,13 +128,13 @@ class Page:
 # ------------------------------------------------------ what the program says
 
 class Table:
-    """The command's table: {command: {option: (letter, value, choices)}} and
-    {command: exit codes}."""
+    """The command's table: {command: {option: (letter, value, choices)}},
+    {command: exit codes}, and {key of the configuration file: value}."""
 
-    def __init__(self, lines_exe):
-        self.options, self.codes = {}, {}
-        for line in output_of([lines_exe]):
-            kind, name, *fields = line.split("\t")
+    def __init__(self, rows_exe):
+        self.options, self.codes, self.keys = {}, {}, {}
+        for row in output_of([rows_exe]):
+            kind, name, *fields = row.split("\t")
             if kind == "command":
                 command = name
                 self.options[command], self.codes[command] = {}, set()
@@ -144,6 +144,8 @@ class Table:
                     name[1:], value, choices.split())
             elif kind == "exit":
                 self.codes[command].add(name.split("+")[0])
+            elif kind == "key":
+                self.keys[name] = fields[0]
 
     def words(self, command):
         return {f"--{name}" for name in self.options[command]} | {
@@ -160,6 +162,21 @@ def options_of(page):
         if match:
             found[match[2]] = (match[1] or "", match[3] or "", item.body)
     return found
+
+
+def check_keys(page, exe, table):
+    """Those of the configuration file, on its page and in the help."""
+    problems, found = [], {}
+    for item in page.items:
+        match = re.fullmatch(r"Cm ([\w-]+) No = Ar (\S+)", " ".join(item.head))
+        if match:
+            found[match[1]] = match[2]
+    both_ways(problems, "key", found, table.keys, "the table")
+    text = " ".join(output_of([exe, "help", "connection"]))
+    problems += [f"key {key}: not in the help of connection"
+                 for key in table.keys
+                 if not re.search(rf"(?<![\w-]){key}(?![\w-])", text)]
+    return problems
 
 
 def check_commands(pages, table):
@@ -493,12 +510,12 @@ def check_scripts(page):
     return problems
 
 
-def main(exe, lines_exe, header_path, source, build):
+def main(exe, rows_exe, header_path, source, build):
     source, build = pathlib.Path(source), pathlib.Path(build)
     paths = [path for folder in (source, build) for path in folder.iterdir()
              if re.fullmatch(r"nxl[\w.-]+\.[1-8]", path.name)]
     pages = {path.name: Page(path) for path in sorted(paths)}
-    table, header = Table(lines_exe), Header(header_path)
+    table, header = Table(rows_exe), Header(header_path)
     man3 = pages["nxlock.3"]
     return checks.run([
         ("each command has a page", check_commands, pages, table),
@@ -508,6 +525,8 @@ def main(exe, lines_exe, header_path, source, build):
         ("options and commands in the text", check_mentions, pages, table),
         ("nxlock-url(7): parameters", check_parameters,
          pages["nxlock-url.7"], exe),
+        ("nxlock.conf(5): keys", check_keys, pages["nxlock.conf.5"], exe,
+         table),
         ("exit codes", check_exit_codes, pages, table),
         ("environment", check_environment, pages),
         ("events", check_events, pages),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make.py LINES FUNCTIONS: prints a completion script.
+"""make.py ROWS FUNCTIONS: prints a completion script.
 
-LINES is the program lines.c, which prints the table of commands and options.
+ROWS is the program rows.c, which prints the table of commands and options.
 FUNCTIONS is functions.SHELL: the part of the script that does not depend on the
 table. The rest is made here.
 
@@ -38,8 +38,8 @@ def read(program):
     commands, topics = [], []
     done = subprocess.run([program], check=True, stdout=subprocess.PIPE,
                           encoding="utf-8")
-    for line in done.stdout.splitlines():
-        kind, *fields = line.split("\t")
+    for row in done.stdout.splitlines():
+        kind, *fields = row.split("\t")
         if kind == "command":
             commands.append(Command(*fields))
         elif kind == "option":
@@ -213,12 +213,12 @@ def fish(commands, topics):
 
 
 def main():
-    lines, functions = sys.argv[1:]
+    program, functions = sys.argv[1:]
     path = pathlib.Path(functions)
     make = {".bash": bash, ".zsh": zsh, ".fish": fish}[path.suffix]
     sys.stdout.reconfigure(encoding="utf-8")
     print(path.read_text("ascii"), end="")
-    print("\n".join(make(*read(lines))))
+    print("\n".join(make(*read(program))))
 
 
 main()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the table of commands, options and exit codes, one on a line, its
- * fields separated by tabs. The build runs it; make.py turns the lines into
+ * Prints the table of commands, options and exit codes, and the keys of the
+ * configuration file, in rows whose fields are separated by tabs. The build
+ * runs it; make.py turns the rows into
  * completion scripts, and docs/man/command.py into manual pages.
  */
 #include <stdio.h>
@@ -28,14 +29,14 @@ static void print_option(const struct option *option)
     printf("\t%s\t%s\n", is_repeated(option) ? "*" : "", option->help);
 }
 
-/* Each line of the synopsis, and the exit codes. */
+/* Each form of the synopsis, and the exit codes. */
 static void print_usage(unsigned command)
 {
-    const char *line = command_table[command].synopsis;
+    const char *form = command_table[command].synopsis;
 
-    for (size_t length; *line; line += length + 1) {
-        length = strcspn(line, "\n");
-        printf("synopsis\t%.*s\n", (int)length, line);
+    for (size_t length; *form; form += length + 1) {
+        length = strcspn(form, "\n");
+        printf("synopsis\t%.*s\n", (int)length, form);
     }
     for (size_t i = 0; i < exit_count; i++) {
         if (!(exit_table[i].commands & 1U << command))
@@ -62,6 +63,11 @@ int main(void)
     }
     for (const struct choice *c = once_actions; c->name; c++)
         printf("action\tonce\t%s\n", c->name);
+    for (size_t i = 0; (option = option_any(&i));) {
+        if (option->in_file)
+            printf(
+                "key\t%s\t%s\t%s\n", option->name, option->value, option->help);
+    }
     puts("topic\t" HELP_CONNECTION_WORD "\t" HELP_CONNECTION_SUMMARY);
     return ferror(stdout) || fflush(stdout) != 0;
 }
