@@ -79,13 +79,13 @@ struct once_args {
     struct codes done_on, retry_on;
     bool quiet;
     enum once_action action;
-    const char *of_cmd; /* an option that needs a command, or NULL */
 };
 
 struct conf;
 
 struct args {
     enum command command;
+    uint64_t given;   /* the options of the command line, see option_bit() */
     const char *word; /* the command as it was written */
     const char *name; /* of the lock; list: GLOB. list, doctor: or NULL */
     const char *also[NXL_NAMES_MAX - 1]; /* --also: names locked with it */

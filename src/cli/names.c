@@ -12,6 +12,7 @@
 
 #include "cli/report/report.h"
 #include "cli/servers/secret.h"
+#include "cli/table.h"
 
 #define SHOWN_ALL 3
 
@@ -68,6 +69,9 @@ static void show(struct args *args, bool hides)
         if (!name) /* --also is before NAME */
             continue;
         show_one(shown, pasted, name, hides);
+        /* "nxlock once show" is another command. */
+        if (args->command == CMD_ONCE && once_action(name) != ONCE_RUN)
+            snprintf(pasted, sizeof(pasted), "--name=%s", name);
         if (before)
             add_text(args->shown, sizeof(args->shown), before);
         if (before)

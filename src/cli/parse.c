@@ -192,8 +192,7 @@ static int take_option(struct walk *walk, const struct option *option,
         }
         rest = *++walk->at;
     }
-    if (option_of_cmd(option))
-        walk->args->work.of_cmd = option->name;
+    walk->args->given |= option_bit(option);
     return value_set(walk->args, option, shown, rest);
 }
 
@@ -281,14 +280,10 @@ static int word_too_many(const struct walk *walk, const char *word)
  * name is written --name=show. */
 static bool take_action(struct walk *walk, const char *word)
 {
-    const struct choice *action = once_actions;
-
     if (walk->args->command != CMD_ONCE || walk->has_word)
         return false;
-    while (action->name && strcmp(action->name, word) != 0)
-        action++;
-    walk->args->work.action = (enum once_action)action->number;
-    return action->name != NULL;
+    walk->args->work.action = once_action(word);
+    return walk->args->work.action != ONCE_RUN;
 }
 
 static int take_word(struct walk *walk)
@@ -314,13 +309,13 @@ static int take_word(struct walk *walk)
 /* Reports what is wrong with the words of 'nxlock once show' and the like. */
 static bool say_action_fault(const struct args *args)
 {
-    const char *word = "";
+    const struct choice *action = once_actions;
 
     if (args->work.action == ONCE_RUN)
         return false;
-    for (size_t i = 0; once_actions[i].name; i++)
-        if (once_actions[i].number == (int)args->work.action)
-            word = once_actions[i].name;
+    while (action->number != (int)args->work.action)
+        action++;
+    const char *word = action->name;
     if (args->child || args->script)
         say("'once %s NAME' runs no command: leave out -- CMD... or -c STRING; "
             "if '%s' is the NAME, write: nxlock once --name=%s -- CMD...",
@@ -346,13 +341,6 @@ static const char *child_fault(const struct args *args)
     return NULL;
 }
 
-/* How many of the options are given that say what unlock removes. */
-static int unlock_ways(const struct args *args)
-{
-    return (args->token != NULL) + args->force + (args->holder != NULL) +
-           args->every_holder + args->line;
-}
-
 /* What is wrong with NAME and TOKEN, or NULL. A token is not repeated in a
  * message: whoever has it can release the lock. */
 static const char *word_fault(const struct args *args, char *room, size_t size)
@@ -365,7 +353,8 @@ static const char *word_fault(const struct args *args, char *room, size_t size)
                    : "NAME is missing (--name=NAME if it starts with '-')";
     if (args->name[0] == '\0')
         return "NAME is empty";
-    if (args->command == CMD_UNLOCK && unlock_ways(args) == 0)
+    if (args->command == CMD_UNLOCK && !args->token && !args->force &&
+        !args->holder && !args->every_holder && !args->line)
         return "--token TOKEN, --force, --holder ID, --all or --line is "
                "missing";
     if (!info->takes_token || (args->token && !is_token(args->name)))
@@ -385,16 +374,18 @@ static const char *once_fault(const struct args *args)
 {
     static char room[64];
     const struct once_args *work = &args->work;
+    const struct option *option;
 
-    if (work->action != ONCE_RUN && work->of_cmd) {
+    for (size_t i = 0; (option = option_at(args->command, &i));) {
+        if (work->action == ONCE_RUN || !option_of_cmd(option) ||
+            !(args->given & option_bit(option)))
+            continue;
         snprintf(room, sizeof(room), "--%s has no effect without a command",
-            work->of_cmd);
+            option->name);
         return room;
     }
     if (args->json && args->command == CMD_ONCE && work->action != ONCE_SHOW)
         return "--json has no effect without 'nxlock once show'";
-    if (work->check && work->on_doubt >= 0)
-        return "--check and --on-doubt exclude each other";
     for (size_t i = 0; i < sizeof(work->done_on.has); i++) {
         if (work->done_on.has[i] && work->retry_on.has[i])
             return "--done-on (0 if not given) and --retry-on have a code in "
@@ -408,9 +399,6 @@ static const char *share_fault(const struct args *args)
 {
     static char room[64];
 
-    if (args->shared && (args->permits > 0 || args->weight > 0))
-        return "--shared excludes --permits and --weight: a shared lock has no "
-               "limit";
     if (args->weight > 0 && args->permits == 0)
         return "--weight has no effect without --permits";
     if (args->weight <= args->permits)
@@ -420,26 +408,24 @@ static const char *share_fault(const struct args *args)
     return room;
 }
 
-/* Which options exclude each other, or have no effect; or NULL. */
-static const char *option_fault(const struct args *args)
+/* Reports two options that exclude each other, by their letters if they have
+ * some. */
+static bool say_exclusive(const struct args *args)
 {
-    const char *fault;
+    const struct option *one, *other;
+    char names[2][32];
 
-    if (args->no_wait && args->wait)
-        return "-n (do not wait) and -w (wait) exclude each other";
-    if (args->url_file && args->url_count > 0)
-        return "-u and --url-file exclude each other";
-    if (args->force && args->token)
-        return "--token and --force exclude each other";
-    if (args->line && unlock_ways(args) > 1)
-        return "--line excludes --token, --force, --holder and --all";
-    if (args->command == CMD_UNLOCK && unlock_ways(args) > 1)
-        return "--token, --force, --holder and --all exclude each other";
-    if (names_several(args) && args->run.every_ms > 0)
-        return "--also and --every exclude each other: the record of the runs "
-               "belongs to one name";
-    fault = once_fault(args);
-    return fault ? fault : share_fault(args);
+    if (!options_exclude(args, &one, &other))
+        return false;
+    for (size_t i = 0; i < 2; i++) {
+        const struct option *option = i == 0 ? one : other;
+        if (option->letter)
+            snprintf(names[i], sizeof(names[i]), "-%c", option->letter);
+        else
+            snprintf(names[i], sizeof(names[i]), "--%s", option->name);
+    }
+    say("%s and %s exclude each other", names[0], names[1]);
+    return true;
 }
 
 static int check_complete(struct args *args)
@@ -459,7 +445,9 @@ static int check_complete(struct args *args)
             args->script ? "-c STRING" : "-- CMD...");
         return EXIT_USAGE;
     }
-    if ((fault = option_fault(args))) {
+    if (say_exclusive(args))
+        return EXIT_USAGE;
+    if ((fault = once_fault(args)) || (fault = share_fault(args))) {
         say("%s", fault);
         return EXIT_USAGE;
     }

@@ -221,9 +221,25 @@ FLAG('h', "help", ON_ALL, help, "show this help"),
 
 /* clang-format on */
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
+_Static_assert(OPTIONS <= 64, "option_bit() has 64 bits");
+
+/* Of each group, a command line may have only one. */
+static const char *const exclusive[][5] = {{"no-wait", "wait"},
+    {"url", "url-file"}, {"token", "force", "holder", "all", "line"},
+    {"also", "every"}, {"shared", "permits"}, {"shared", "weight"},
+    {"check", "on-doubt"}};
 
 const struct choice once_actions[] = {{"show", ONCE_SHOW},
     {"confirm", ONCE_CONFIRM}, {"forget", ONCE_FORGET}, {NULL, ONCE_RUN}};
+
+enum once_action once_action(const char *word)
+{
+    const struct choice *action = once_actions;
+
+    while (action->name && strcmp(action->name, word) != 0)
+        action++;
+    return (enum once_action)action->number;
+}
 
 enum command command_by_name(const char *word)
 {
@@ -262,6 +278,29 @@ const struct option *option_at(enum command command, size_t *i)
 const struct option *option_any(size_t *i)
 {
     return option_next(ON_ALL, i);
+}
+
+uint64_t option_bit(const struct option *option)
+{
+    return UINT64_C(1) << (option - options);
+}
+
+bool options_exclude(const struct args *args, const struct option **one,
+    const struct option **other)
+{
+    for (size_t i = 0; i < sizeof(exclusive) / sizeof(exclusive[0]); i++) {
+        *one = NULL;
+        for (size_t n = 0; n < 5 && exclusive[i][n]; n++) {
+            const char *name = exclusive[i][n];
+            *other = option_find(args->command, '\0', name, strlen(name));
+            if (!*other || !(args->given & option_bit(*other)))
+                continue;
+            if (*one)
+                return true;
+            *one = *other;
+        }
+    }
+    return false;
 }
 
 bool option_of_tls(const struct option *option)

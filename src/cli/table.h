@@ -70,8 +70,10 @@ extern const struct command_info command_table[COMMANDS];
 extern const struct exit_info exit_table[];
 extern const size_t exit_count;
 
-/* The words that once takes before NAME. */
+/* The words that once takes before NAME, and what one of them means; ONCE_RUN:
+ * it is none of them. */
 extern const struct choice once_actions[];
+enum once_action once_action(const char *word);
 
 /* The command of that name; COMMANDS: there is none. */
 enum command command_by_name(const char *word);
@@ -83,6 +85,13 @@ const struct option *option_at(enum command command, size_t *i);
 /* The same, of all commands: an option that differs between commands is there
  * several times. */
 const struct option *option_any(size_t *i);
+
+/* Its bit among those of args->given. */
+uint64_t option_bit(const struct option *option);
+
+/* Finds two options of the command line that exclude each other. */
+bool options_exclude(const struct args *args, const struct option **one,
+    const struct option **other);
 
 /* Is it a parameter for TLS only? */
 bool option_of_tls(const struct option *option);

@@ -250,7 +250,7 @@ class Room(Tap):
                 ("--holder 6fa459ea --all", "exclude each other"),
                 ("--holder 6fa459ea --force", "exclude each other"),
                 ("--all --force", "exclude each other"),
-                ("--all --line", "--line excludes"),
+                ("--all --line", "exclude each other"),
                 ("--holder 6fa459", "needs the 8 characters"),
                 ("--holder 6fa459ea-", "needs the 8 characters"),
                 ("--holder 6fa459zz", "needs the 8 characters"), ("", "")):

@@ -248,7 +248,7 @@ class Room(Tap):
             self.begin((member(1), 0))
             said = self.nx(64, "--line with " + words[0], "unlock", "x",
                            "--line", *words)[1]
-            self.check("excludes" in said, "is refused", said)
+            self.check("exclude each other" in said, "is refused", said)
         said = self.nx(64, "--line, nobody to be asked", "unlock", "x",
                        "--line")[1]
         self.check("'x' has 1 in line" in said and

@@ -836,6 +836,8 @@ def actions(b):
     """show, confirm and forget are words, and may be names as well."""
     for words, wanted in (
             (("show", "--", "true"), b"once --name=show -- CMD..."),
+            (("--name=show",), b"once --name=show -- CMD..."),
+            (("--name=show", "true"), b"once --name=show -- true"),
             (("show", "x", "--", "true"), b"runs no command: leave out"),
             (("forget", "x", "-c", "true"), b"runs no command"),
             (("confirm",), b"NAME is missing; write: nxlock once confirm NAME"),

@@ -106,16 +106,14 @@ class Room:
         none = s.file("none")
         plain = f"redis://app:s3cret@127.0.0.1:{s.port}/3"
         self.refused(78, "a TLS option without TLS", "-u", plain, "--cacert",
-                     self.ca, says=("--cacert is for TLS, which redis://127."
-                                    f"0.0.1:{s.port}/3 does not use",
+                     self.ca, says=("-u with --cacert: cacert is for TLS",
                                     "write rediss://"))
         self.gives(78, "one of several URLs without TLS", "status", "x", "-u",
                    url, "-u", "redis://127.0.0.1:1?timeout_ms=500",
-                   "--insecure", says=("--insecure is for TLS, which "
-                                       "redis://127.0.0.1:1/0 does not use",),
+                   "--insecure", says=("--insecure: URL 2 of 2: ", "for TLS"),
                    lacks=("timeout_ms",))
         self.gives(78, "no URL", "status", "x", "--insecure", NXLOCK_URL="",
-                   says=("redis://127.0.0.1:6379/0 (the default URL)", "-u"))
+                   says=("the default URL with --insecure: ", "for TLS"))
         self.refused(78, "no such CA file", "-u", url, "--cacert", none,
                      says=("-u with --cacert: ", f"cacert={none}",
                            "No such file"))

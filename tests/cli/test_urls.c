@@ -76,12 +76,12 @@ static void each_login_has_a_password(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct url_list list = list_of(cases[i].url);
         print_message("%s\n", cases[i].url);
-        assert_true(url_is_valid(cases[i].url));
+        assert_true(url_facts(cases[i].url).valid);
         assert_int_equal(url_shows_password(cases[i].url), cases[i].shows);
         assert_int_equal(url_names_password(cases[i].url), cases[i].names);
         assert_int_equal(url_list_has_password(&list), cases[i].has_all);
         assert_int_equal(
-            url_list_lacks_sentinel_password(&list), cases[i].lacks_sentinels);
+            url_list_lacks_password(&list, true), cases[i].lacks_sentinels);
         url_list_free(&list);
     }
     /* A malformed URL may have one. */
@@ -133,12 +133,12 @@ static void a_replica_has_a_url_of_its_own(void **state)
     (void)state;
     assert_true(url_list_lead(&list, 0, "::1", "7"));
     assert_string_equal(list.urls[0], "rediss://u:p@[::1]:7?cacert=/c&sni=x");
-    assert_true(url_is_valid(list.urls[0]));
+    assert_true(url_facts(list.urls[0]).valid);
     url_list_free(&list);
-    assert_true(url_uses_tls("redis+sentinel://h/m?sentinel_tls=1"));
-    assert_false(url_encrypts("redis+sentinel://h/m?sentinel_tls=1"));
-    assert_true(url_encrypts("rediss+sentinel://h/m?sentinel_tls=0"));
-    assert_false(url_uses_tls("redis+sentinel://h/m"));
+    assert_true(url_facts("redis+sentinel://h/m?sentinel_tls=1").uses_tls);
+    assert_false(url_facts("redis+sentinel://h/m?sentinel_tls=1").encrypts);
+    assert_true(url_facts("rediss+sentinel://h/m?sentinel_tls=0").encrypts);
+    assert_false(url_facts("redis+sentinel://h/m").uses_tls);
 }
 
 int main(void)

@@ -164,7 +164,7 @@ static nxl_client *replica_client(
     if (!connect_urls(d->args, &list))
         return NULL;
     const char *url = list.urls[server];
-    bool safe = url_encrypts(url) && !url_trusts_anybody(url);
+    bool safe = url_facts(url).encrypts && !url_facts(url).trusts_anybody;
     if (url_names_password(url) && !safe && !is_here(r)) {
         *why = "the password would be sent there without TLS";
     } else if (url_list_lead(&list, server, r->host, r->port)) {

@@ -31,7 +31,7 @@ int64_t doctor_wait_replicas(const struct doctor *d, size_t server)
 
     if (!connect_urls(d->args, &list))
         return -1;
-    int64_t replicas = url_wait_replicas(list.urls[server]);
+    int64_t replicas = url_facts(list.urls[server]).wait_replicas;
     url_list_free(&list);
     return replicas;
 }
@@ -42,7 +42,7 @@ bool doctor_wait_aof(const struct doctor *d, size_t server)
 
     if (!connect_urls(d->args, &list))
         return false;
-    bool waits = url_wait_aof(list.urls[server]);
+    bool waits = url_facts(list.urls[server]).wait_aof;
     url_list_free(&list);
     return waits;
 }

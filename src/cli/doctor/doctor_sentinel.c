@@ -127,7 +127,7 @@ size_t doctor_sentinel_ask(
     options.errbuf = s->why;
     options.errbuf_size = sizeof(s->why);
     if (url_sentinel(list.urls[0], i, s->at, sizeof(s->at)) &&
-        url_service(list.urls[0], service, sizeof(service)))
+        url_text(list.urls[0], "service", service, sizeof(service)))
         s->result =
             client_new_sentinel(&other.client, list.urls[0], i, nth, &options);
     if (!url_text(list.urls[0], "sentinel_user", s->user, sizeof(s->user)))

@@ -385,10 +385,10 @@ void doctor_sentinels(struct doctor *d)
         diagnostic_failed(&d->diagnostics, WHAT, NXL_E_NOMEM, "out of memory");
         return;
     }
-    size_t hosts = list.count == 1 ? url_sentinels(list.urls[0]) : 0;
+    size_t hosts = list.count == 1 ? url_facts(list.urls[0]).sentinels : 0;
     char service[URL_VALUE_ROOM] = "";
     if (hosts > 0)
-        (void)url_service(list.urls[0], service, sizeof(service));
+        (void)url_text(list.urls[0], "service", service, sizeof(service));
     snprintf(s->service, sizeof(s->service), "%.*s", DOCTOR_FIELD - 1, service);
     url_list_free(&list);
     ask_all(d, s, hosts);

@@ -41,7 +41,7 @@ static const char *parameter_origin(const struct args *args, const char *bare,
     static char words[SOURCE_ROOM];
     bool is_file = strcmp(name, "password_file") == 0;
 
-    if (option ? url_has_parameter(bare, name) : url_has_password(bare))
+    if (url_has_parameter(bare, name))
         return source_words(words, args);
     if (!option)
         return PASSWORD_VARIABLE;
@@ -61,8 +61,7 @@ static void report_parameter(struct doctor *d, const struct url_list *bare,
     const char *name = option ? option->variable : "password";
     size_t i = 0;
 
-    while (i < used->count && !(option ? url_has_parameter(used->urls[i], name)
-                                       : url_has_password(used->urls[i])))
+    while (i < used->count && !url_has_parameter(used->urls[i], name))
         i++;
     if (i == used->count)
         return;

@@ -14,14 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/report/outbox.h"
+
 #define CHUNK 65536
-/* What a terminal or a pipe takes at least once poll() says that it takes any.
- */
-#define CHUNK_BLOCKING 256
 
 static bool add_bytes(struct bytes *bytes, const char *data, size_t length)
 {
@@ -47,34 +44,6 @@ static void free_bytes(struct bytes *bytes)
     *bytes = (struct bytes){NULL, 0, 0};
 }
 
-/* Sets where to pass the output on, without changing standard output itself to
- * non-blocking, since other processes may share it: a pipe or a terminal is
- * opened once more. A regular file never blocks, and a second open would begin
- * at its start. What cannot be written is not opened again: in place of a
- * closed output there is /dev/null, read-only (see main()). */
-static void open_output(struct capture *capture)
-{
-    int flags = fcntl(STDOUT_FILENO, F_GETFL);
-    struct stat info;
-
-    capture->out = STDOUT_FILENO;
-    capture->chunk = CHUNK;
-    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY ||
-        fstat(STDOUT_FILENO, &info) != 0)
-        return;
-    capture->is_socket = S_ISSOCK(info.st_mode);
-    if (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode))
-        return;
-    int again =
-        open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (again < 0) {
-        capture->chunk = CHUNK_BLOCKING;
-        return;
-    }
-    capture->out = again;
-    capture->opened = true;
-}
-
 int capture_open(struct capture *capture, bool passes)
 {
     int ends[2];
@@ -86,7 +55,7 @@ int capture_open(struct capture *capture, bool passes)
     capture->end = ends[1];
     (void)fcntl(capture->in, F_SETFL, O_NONBLOCK);
     if (passes)
-        open_output(capture);
+        capture->out = STDOUT_FILENO;
     return 0;
 }
 
@@ -118,28 +87,13 @@ static void stop_passing(struct capture *capture, int error)
     capture->passed = 0;
 }
 
-static ssize_t write_some(const struct capture *capture)
-{
-    const char *data = capture->pending.data + capture->passed;
-    size_t length = capture->pending.length - capture->passed;
-    struct pollfd out = {capture->out, POLLOUT, 0};
-
-    if (length > capture->chunk)
-        length = capture->chunk;
-    if (capture->is_socket)
-        return send(capture->out, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (capture->chunk == CHUNK_BLOCKING && poll(&out, 1, 0) == 0) {
-        errno = EAGAIN;
-        return -1;
-    }
-    return write(capture->out, data, length);
-}
-
 /* Passes on what the output takes now. */
 static void pass_on(struct capture *capture)
 {
     while (is_passing(capture)) {
-        ssize_t put = write_some(capture);
+        ssize_t put =
+            outbox_put(capture->out, capture->pending.data + capture->passed,
+                capture->pending.length - capture->passed);
         if (put < 0 && errno == EAGAIN)
             return;
         if (put >= 0)
@@ -249,19 +203,15 @@ void capture_close(struct capture *capture)
     capture_started(capture);
     if (capture->in >= 0)
         close(capture->in);
-    if (capture->opened)
-        close(capture->out);
     capture->in = capture->out = -1;
-    capture->opened = false;
     free_bytes(&capture->kept);
     free_bytes(&capture->pending);
 }
 
 bool capture_print(struct session *session, const char *data, size_t length)
 {
-    struct capture capture = {.end = -1, .in = -1, .out = -1};
+    struct capture capture = {.end = -1, .in = -1, .out = STDOUT_FILENO};
 
-    open_output(&capture);
     if (length > 0 && !add_bytes(&capture.pending, data, length))
         stop_passing(&capture, ENOMEM);
     pass_on(&capture);

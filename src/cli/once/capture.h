@@ -21,9 +21,6 @@ struct capture {
     int end;             /* of the pipe, for the command; -1: closed */
     int in;              /* ours; -1: closed */
     int out;             /* where it is passed on; -1: nowhere */
-    bool opened;         /* out was opened here */
-    bool is_socket;      /* out is one */
-    size_t chunk;        /* out takes so much without blocking */
     int error;           /* errno, if it could not be passed on; 0: it could */
     bool result_omitted; /* it is longer than NXL_ONCE_RESULT_MAX */
     struct bytes kept;

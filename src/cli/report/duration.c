@@ -45,13 +45,16 @@ static bool number_scaled(const char **text, int64_t *thousandths)
     return true;
 }
 
+static const struct unit {
+    const char *name;
+    int64_t ms;
+} units[] = {{"d", 24 * 3600 * 1000}, {"h", 3600 * 1000}, {"m", 60 * 1000},
+    {"s", 1000}, {"ms", 1}, {"", 1000}};
+/* Those that are written, from the largest one on; seconds are the last. */
+#define WRITTEN 4
+
 bool duration_parse(const char *text, int64_t *ms)
 {
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60 * 1000},
-        {"h", 3600 * 1000}, {"d", 24 * 3600 * 1000}};
     int64_t thousandths;
 
     if (!number_scaled(&text, &thousandths))
@@ -71,46 +74,34 @@ bool duration_parse(const char *text, int64_t *ms)
     return false;
 }
 
+/* Writes ms, which is a whole number of thousandths of the unit. */
+static const char *write_in(char *out, int64_t ms, const struct unit *unit)
+{
+    int length = snprintf(out, DURATION_ROOM, "%lld.%03d",
+        (long long)(ms / unit->ms), (int)(ms % unit->ms * 1000 / unit->ms));
+
+    while (out[length - 1] == '0')
+        length--;
+    if (out[length - 1] == '.')
+        length--;
+    snprintf(out + length, DURATION_ROOM - (size_t)length, "%s", unit->name);
+    return out;
+}
+
 const char *duration_text(char *out, int64_t ms)
 {
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"d", 24 * 3600 * 1000}, {"h", 3600 * 1000}, {"m", 60 * 1000},
-        {"s", 1000}};
-    const size_t count = sizeof(units) / sizeof(units[0]);
-    char part[8];
-
     if (ms < 1000) {
         snprintf(
             out, DURATION_ROOM, "%lld%s", (long long)ms, ms == 0 ? "s" : "ms");
         return out;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (ms % units[i].ms != 0 || ms / units[i].ms >= WHOLE_MAX)
-            continue;
-        snprintf(out, DURATION_ROOM, "%lld%s", (long long)(ms / units[i].ms),
-            units[i].name);
-        return out;
-    }
-    for (size_t i = 0; i < count; i++) {
-        int64_t tenths = ms / (units[i].ms / 10);
-        if (ms < units[i].ms || ms % (units[i].ms / 10) != 0)
-            continue;
-        if (tenths % 10 != 0)
-            snprintf(out, DURATION_ROOM, "%lld.%lld%s",
-                (long long)(tenths / 10), (long long)(tenths % 10),
-                units[i].name);
-        else
-            snprintf(out, DURATION_ROOM, "%lld%s", (long long)(tenths / 10),
-                units[i].name);
-        return out;
-    }
-    snprintf(part, sizeof(part), "%03d", (int)(ms % 1000));
-    for (size_t length = 3; part[length - 1] == '0'; length--)
-        part[length - 1] = '\0';
-    snprintf(out, DURATION_ROOM, "%lld.%ss", (long long)(ms / 1000), part);
-    return out;
+    for (size_t i = 0; i < WRITTEN; i++)
+        if (ms % units[i].ms == 0 && ms / units[i].ms < WHOLE_MAX)
+            return write_in(out, ms, &units[i]);
+    for (size_t i = 0; i < WRITTEN; i++)
+        if (ms >= units[i].ms && ms % (units[i].ms / 10) == 0)
+            return write_in(out, ms, &units[i]);
+    return write_in(out, ms, &units[WRITTEN - 1]);
 }
 
 int64_t duration_round(int64_t ms, bool up)

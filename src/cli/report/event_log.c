@@ -96,34 +96,6 @@ static bool number_of(const struct event *event, size_t i, int64_t *number)
  * name that is cut says how long it is. */
 enum extent { WHOLE, NOT_ALL_NAMES, ONLY_NAME, NAME_CUT, EXTENTS };
 
-/* The words of an event; why is a copy without control characters. */
-struct word {
-    const char *json, *text;
-};
-#define WORDS 7
-
-static void words_of(const struct event *event, enum extent extent, char *why,
-    struct word words[WORDS])
-{
-    bool skipped = event->kind == EVENT_SKIPPED;
-    bool ended = event->kind == EVENT_ENDED;
-
-    if (event->why) {
-        snprintf(why, WHY_ROOM, "%s", event->why);
-        clean_text(why, strlen(why));
-    }
-    words[0] =
-        (struct word){"name", extent == NAME_CUT ? event->shown : event->name};
-    words[1] = (struct word){"label", event->label};
-    words[2] = (struct word){"holder", event->holder};
-    words[3] =
-        (struct word){"reason", skipped ? event_skip_word(event->skip) : NULL};
-    words[4] = (struct word){
-        "result", ended ? event_result_word(event->result) : NULL};
-    words[5] = (struct word){"why", event->why ? why : NULL};
-    words[6] = (struct word){"busy", event->busy};
-}
-
 /* ------------------------------------------------------------------ writing */
 
 static void warn_of_loss(int why)
@@ -149,19 +121,6 @@ static void write_line(const char *line, size_t length)
     outbox_write(&logger.outlet, line, length);
 }
 
-static void write_syslog(const struct event *event)
-{
-    char line[DATAGRAM_ROOM], when[TIME_ROOM] = "";
-    struct tm tm;
-
-    if (localtime_r(&event->time.tv_sec, &tm))
-        strftime(when, sizeof(when), "%b %e %H:%M:%S", &tm);
-    int length = snprintf(line, sizeof(line), "<%d>%s nxlock[%ld]: %s",
-        LOG_USER | event_priority(event), when, (long)getpid(),
-        event->sentence);
-    write_line(line, (size_t)length);
-}
-
 /* The time as in RFC 3339, to the millisecond. */
 static const char *utc_words(char *out, const struct timespec *time)
 {
@@ -175,23 +134,34 @@ static const char *utc_words(char *out, const struct timespec *time)
     return out;
 }
 
-static void write_words(const struct event *event)
+/* Several processes share a file, and syslog, so each line has its number. */
+static void write_text(const struct event *event)
 {
-    char line[LINE_ROOM], when[TIME_ROOM];
-    int length = snprintf(line, sizeof(line), "nxlock: %s %s\n",
-        utc_words(when, &event->time), event->sentence);
+    char line[DATAGRAM_ROOM], when[TIME_ROOM] = "";
+    struct tm tm;
+    int length;
 
+    if (logger.args->log != LOG_TO_SYSLOG)
+        utc_words(when, &event->time);
+    else if (localtime_r(&event->time.tv_sec, &tm))
+        strftime(when, sizeof(when), "%b %e %H:%M:%S", &tm);
+    if (logger.args->log == LOG_TO_SYSLOG)
+        length = snprintf(line, sizeof(line), "<%d>%s nxlock[%ld]: %s",
+            LOG_USER | event_priority(event), when, (long)getpid(),
+            event->sentence);
+    else if (logger.args->log == LOG_TO_FILE)
+        length = snprintf(line, LINE_ROOM, "%s nxlock[%ld]: %s\n", when,
+            (long)getpid(), event->sentence);
+    else
+        length =
+            snprintf(line, LINE_ROOM, "nxlock: %s %s\n", when, event->sentence);
     write_line(line, (size_t)length);
 }
 
-/* Several processes share the file, so each line has its number. */
-static void write_to_file(const struct event *event)
+static void put_word(struct json *json, const char *member, const char *word)
 {
-    char line[LINE_ROOM], when[TIME_ROOM];
-    int length = snprintf(line, sizeof(line), "%s nxlock[%ld]: %s\n",
-        utc_words(when, &event->time), (long)getpid(), event->sentence);
-
-    write_line(line, (size_t)length);
+    if (word)
+        json_text(json, member, word, strlen(word));
 }
 
 /* All names, each with its fencing token if the event has these. */
@@ -201,9 +171,8 @@ static void put_names(struct json *json, const struct event *event)
 
     json_list_begin(json, "names");
     for (size_t i = 0; i <= event->also_count; i++) {
-        const char *name = i == 0 ? event->name : event->also[i - 1];
         json_item(json, &item, i == 0);
-        json_text(&item, "name", name, strlen(name));
+        put_word(&item, "name", i == 0 ? event->name : event->also[i - 1]);
         if (event->fences && event->fences[i] > 0)
             json_number(&item, "fence", (int64_t)event->fences[i]);
         json_item_end(&item);
@@ -211,26 +180,39 @@ static void put_names(struct json *json, const struct event *event)
     json_list_end(json);
 }
 
+/* Those that are for people, or tell whom and why. */
+static void put_words(struct json *json, const struct event *event)
+{
+    char why[WHY_ROOM];
+
+    put_word(json, "label", event->label);
+    put_word(json, "holder", event->holder);
+    if (event->kind == EVENT_SKIPPED)
+        put_word(json, "reason", event_skip_word(event->skip));
+    if (event->kind == EVENT_ENDED)
+        put_word(json, "result", event_result_word(event->result));
+    if (event->why) {
+        snprintf(why, sizeof(why), "%s", event->why);
+        clean_text(why, strlen(why));
+        put_word(json, "why", why);
+    }
+    put_word(json, "busy", event->busy);
+}
+
 static void put_json(
     struct json *json, const struct event *event, enum extent extent)
 {
-    char when[TIME_ROOM], why[WHY_ROOM];
-    const char *kind = event_kind_word(event->kind);
-    struct word words[WORDS];
+    char when[TIME_ROOM];
     int64_t number;
 
     json_number(json, "v", JSON_VERSION);
-    utc_words(when, &event->time);
-    json_text(json, "time", when, strlen(when));
-    json_text(json, "event", kind, strlen(kind));
+    put_word(json, "time", utc_words(when, &event->time));
+    put_word(json, "event", event_kind_word(event->kind));
     json_number(json, "priority", event_priority(event));
     json_number(json, "pid", getpid());
-    words_of(event, extent, why, words);
-    for (size_t i = 0; i < WORDS; i++) {
-        if (words[i].text && (extent < ONLY_NAME || i == 0))
-            json_text(
-                json, words[i].json, words[i].text, strlen(words[i].text));
-    }
+    put_word(json, "name", extent == NAME_CUT ? event->shown : event->name);
+    if (extent < ONLY_NAME)
+        put_words(json, event);
     if (event->also_count > 0 && extent == WHOLE)
         put_names(json, event);
     for (size_t i = 0; i < NUMBERS; i++) {
@@ -238,7 +220,7 @@ static void put_json(
             json_number(json, numbers[i].json, number);
     }
     if (extent < ONLY_NAME)
-        json_text(json, "message", event->sentence, strlen(event->sentence));
+        put_word(json, "message", event->sentence);
     json_end(json);
 }
 
@@ -270,22 +252,10 @@ static void write_event(const struct event *event)
 {
     if (event->logged)
         return;
-    switch ((enum log)logger.args->log) {
-    case LOG_TO_SYSLOG:
-        write_syslog(event);
-        break;
-    case LOG_TO_FILE:
-        write_to_file(event);
-        break;
-    case LOG_TO_STDERR:
-        write_words(event);
-        break;
-    case LOG_TO_JSON:
+    if (logger.args->log == LOG_TO_JSON)
         write_json(event);
-        break;
-    case LOG_NOWHERE:
-        break;
-    }
+    else
+        write_text(event);
 }
 
 /* A datagram is sent to a path and not over a connection, so that it arrives

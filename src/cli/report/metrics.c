@@ -68,53 +68,59 @@ static void put_seconds(
     fprintf(out, "%" PRId64 ".%03d\n", ms / 1000, (int)(ms % 1000));
 }
 
+static void put_number(
+    FILE *out, const char *name, const char *help, uint64_t number)
+{
+    put_metric(out, name, help, "");
+    fprintf(out, "%" PRIu64 "\n", number);
+}
+
 static int64_t unix_ms(const struct event *event)
 {
     return (int64_t)event->time.tv_sec * 1000 + event->time.tv_nsec / 1000000;
 }
 
-static nxl_server_facts server_facts(void)
+/* The watchdog has no client. */
+static void print_stats(FILE *out)
 {
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    nxl_stats stats;
 
+    if (nxl_client_stats(run.client, &stats, sizeof(stats)) != NXL_OK)
+        return;
     (void)nxl_client_server_facts(run.client, 0, &facts);
-    return facts;
-}
-
-static void print_failovers(FILE *out, const nxl_stats *stats)
-{
-    put_metric(out, "nxlock_last_run_failovers",
-        "How many failovers the last run saw.", "");
-    fprintf(out, "%" PRIu64 "\n", stats->failovers);
-    put_seconds(out, "nxlock_last_run_quarantine_seconds",
-        "How long the server granted no lock yet, when the last run ended, "
-        "because it had restarted or been promoted.",
-        (int64_t)stats->quarantine_ms);
-}
-
-static void print_sentinels(FILE *out, const nxl_stats *stats)
-{
-    put_metric(out, "nxlock_last_run_sentinels_naming",
-        "How many Sentinels named the server when the last run ended.", "");
-    fprintf(out, "%" PRIu64 "\n", stats->sentinels_naming);
-    put_metric(out, "nxlock_last_run_unconfirmed",
-        "How many grants, extensions and messages did not count, or were not "
-        "sent, in the last run, because no majority of the Sentinels named the "
-        "server.",
-        "");
-    fprintf(out, "%" PRIu64 "\n", stats->unconfirmed);
+    if (stats.renewals > 0)
+        put_seconds(out, "nxlock_last_run_least_slack_seconds",
+            "The shortest time left of the lease at a renewal in the last run.",
+            (int64_t)stats.least_slack_ms);
+    if (facts.failover_guarded) {
+        put_number(out, "nxlock_last_run_failovers",
+            "How many failovers the last run saw.", stats.failovers);
+        put_seconds(out, "nxlock_last_run_quarantine_seconds",
+            "How long the server granted no lock yet, when the last run ended, "
+            "because it had restarted or been promoted.",
+            (int64_t)stats.quarantine_ms);
+    }
+    if (facts.sentinels > 0) {
+        put_number(out, "nxlock_last_run_sentinels_naming",
+            "How many Sentinels named the server when the last run ended.",
+            stats.sentinels_naming);
+        put_number(out, "nxlock_last_run_unconfirmed",
+            "How many grants, extensions and messages did not count, or were "
+            "not sent, in the last run, because no majority of the Sentinels "
+            "named the server.",
+            stats.unconfirmed);
+    }
 }
 
 static void print_run(FILE *out, const struct event *end)
 {
     char result[64];
-    nxl_stats stats;
 
     put_seconds(out, "nxlock_last_run_timestamp_seconds",
         "When the last run ended, or was skipped.", unix_ms(end));
-    put_metric(out, "nxlock_last_run_exit_code",
-        "The exit code of nxlock in the last run.", "");
-    fprintf(out, "%d\n", end->code);
+    put_number(out, "nxlock_last_run_exit_code",
+        "The exit code of nxlock in the last run.", (uint64_t)end->code);
     snprintf(result, sizeof(result), ",result=\"%s\"",
         event_result_word(end->result));
     put_metric(out, "nxlock_last_run_result",
@@ -127,18 +133,7 @@ static void print_run(FILE *out, const struct event *end)
     if (run.ran)
         put_seconds(out, "nxlock_last_run_duration_seconds",
             "How long the command of the last run took.", end->ran_ms);
-    /* The watchdog has no client. */
-    if (nxl_client_stats(run.client, &stats, sizeof(stats)) != NXL_OK)
-        return;
-    if (stats.renewals > 0)
-        put_seconds(out, "nxlock_last_run_least_slack_seconds",
-            "The shortest time left of the lease at a renewal in the last run.",
-            (int64_t)stats.least_slack_ms);
-    nxl_server_facts facts = server_facts();
-    if (facts.failover_guarded)
-        print_failovers(out, &stats);
-    if (facts.sentinels > 0)
-        print_sentinels(out, &stats);
+    print_stats(out);
 }
 
 static void print_success(FILE *out, const struct event *end)

@@ -34,6 +34,10 @@
  * because a terminal may also be stopped (Ctrl-S), and a lease about to end. */
 #define TERMINAL_WAIT_MS 20
 
+/* What a pipe or a terminal takes at least once poll() says that it takes any.
+ */
+#define TAKEN_AT_ONCE 256
+
 struct held {
     struct held *next;
     size_t length, written;
@@ -91,23 +95,29 @@ static int poll_outlet(struct outlet *outlet, bool wait, short *revents)
     return ready;
 }
 
-/* Other processes share the descriptor, so between poll() and a write they may
- * take the room that there was, and the descriptor must not be made
- * non-blocking. So a pipe or a terminal is opened once more, for one write. It
- * cannot be opened if it belongs to another user, say: then it may block. */
-static ssize_t write_shared(int fd, const char *data, size_t length)
+ssize_t outbox_put(int fd, const char *data, size_t length)
 {
+    struct pollfd out = {fd, POLLOUT, 0};
     char path[32];
     struct stat info;
-    int again = -1;
+    int again = -1, flags = fcntl(fd, F_GETFL);
 
-    if (fstat(fd, &info) != 0)
+    if (flags < 0 || fstat(fd, &info) != 0)
         return -1;
     if (S_ISSOCK(info.st_mode))
         return send(fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    bool may_block = S_ISFIFO(info.st_mode) || isatty(fd);
+    /* In place of a closed output there is /dev/null, read-only. */
+    if (!may_block || (flags & O_ACCMODE) == O_RDONLY)
+        return write(fd, data, length);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (S_ISFIFO(info.st_mode) || isatty(fd))
-        again = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    again = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (again < 0 && poll(&out, 1, 0) == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (again < 0 && length > TAKEN_AT_ONCE)
+        length = TAKEN_AT_ONCE;
     ssize_t put = write(again < 0 ? fd : again, data, length);
     int error = errno;
     if (again >= 0)
@@ -132,7 +142,7 @@ static ssize_t write_stream(
         errno = EPIPE;
         return -1;
     }
-    return write_shared(outlet->fd, data, length);
+    return outbox_put(outlet->fd, data, length);
 }
 
 /* How much of it was taken now; below 0: nothing will ever be. */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 /* How long outbox_end() waits for a reader that reads nothing at all. */
@@ -36,6 +37,14 @@ struct outlet {
  * taken now is kept, and written before the next one, by outbox_turn() or by
  * outbox_end(). If the reader is gone, the line is dropped. */
 void outbox_write(struct outlet *outlet, const char *line, size_t length);
+
+/* Writes what is taken now. Other processes share the descriptor, so between
+ * poll() and a write they may take the room that there was, and the descriptor
+ * must not be made non-blocking. So a pipe or a terminal is opened once more,
+ * for one write. One that belongs to another user, say, cannot be opened: it
+ * gets a little after poll(), and only then this may block. Returns how much
+ * was taken; -1: nothing, and errno says why, EAGAIN if there was no room. */
+ssize_t outbox_put(int fd, const char *data, size_t length);
 
 /* Writes what was kept and is taken now. Does not block. */
 void outbox_turn(void);

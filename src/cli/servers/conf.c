@@ -77,7 +77,8 @@ static bool leaves_password(const struct args *args, const char *url)
 static bool leaves_ca(const char *url)
 {
     return !url_has_parameter(url, "cacert") &&
-           !url_has_parameter(url, "cacertdir") && !url_trusts_anybody(url);
+           !url_has_parameter(url, "cacertdir") &&
+           !url_facts(url).trusts_anybody;
 }
 
 /* Is the setting, of a kind that belongs to a server, for this URL? */
@@ -87,7 +88,7 @@ static bool suits_server(
     if (args->url_from == URLS_GIVEN)
         return false;
     /* Beside a URL of the file the library reports what does not fit. */
-    if (option_of_tls(setting->option) && !url_uses_tls(url) &&
+    if (option_of_tls(setting->option) && !url_facts(url).uses_tls &&
         args->url_from != URLS_OF_CONF)
         return false;
     return strcmp(setting->option->variable, "cacert") == 0
@@ -116,7 +117,7 @@ static bool add_setting(const struct args *args, struct url_list *list,
         return true;
     for (size_t i = 0; i < list->count; i++) {
         /* The library reports what is no URL. */
-        if (url_is_valid(list->urls[i]) &&
+        if (url_facts(list->urls[i]).valid &&
             (!of_server || suits_server(args, setting, list->urls[i])) &&
             !url_list_set(list, i, name, setting->value))
             return false;

@@ -20,7 +20,6 @@
 #include "cli/value.h"
 #include "cli/servers/variables.h"
 
-#define ADDRESS_ROOM 320
 #define WORDS_ROOM 1024
 #define WITH_ROOM (CONF_ROOM + 128)
 
@@ -78,43 +77,6 @@ static bool urls_are_right(const struct args *args)
     return right;
 }
 
-/* The first TLS option that was given, or NULL. */
-static const struct option *tls_option(const struct args *args)
-{
-    const struct option *option;
-
-    for (size_t i = 0; (option = option_at(args->command, &i));) {
-        if (option_of_tls(option) &&
-            value_has_parameter(args->query, option->variable))
-            break;
-    }
-    return option;
-}
-
-/* Reports a TLS option that reaches a URL without TLS. False: there is none. */
-static bool say_plain(const struct args *args, const struct option *option)
-{
-    struct url_list list;
-    char address[ADDRESS_ROOM];
-    size_t i = 0;
-
-    if (!url_list_make(&list, args->urls, args->url_count, NULL))
-        return false;
-    while (i < list.count && url_uses_tls(list.urls[i]))
-        i++;
-    bool plain = i < list.count;
-    if (plain)
-        tell(args,
-            "--%s is for TLS, which %s%s does not use; write rediss:// (or "
-            "valkeys://) in %s",
-            option->name, url_address(address, sizeof(address), list.urls[i]),
-            source_is_default(args) ? " (the default URL)" : "",
-            source_is_default(args) ? "a URL of your own, with -u"
-                                    : "that URL");
-    url_list_free(&list);
-    return plain;
-}
-
 /* Adds what is used together with the URLs to with, as " with A and B". */
 static void add_with(char with[WITH_ROOM], const char *before, const char *what)
 {
@@ -125,37 +87,37 @@ static void add_with(char with[WITH_ROOM], const char *before, const char *what)
             used > 0 ? " and " : " with ", before, what);
 }
 
-/* Adds the options that were given and are parameters of the URLs. */
-static void add_options(char with[WITH_ROOM], const struct args *args)
+/* Adds the options that were given and are parameters of the URLs. True: one
+ * of them is for TLS, or names a file. */
+static bool add_options(char with[WITH_ROOM], const struct args *args)
 {
     const struct option *option;
+    bool about_file = false;
 
     for (size_t i = 0; (option = option_at(args->command, &i));) {
-        if (option->type == VALUE_PARAMETER &&
-            value_has_parameter(args->query, option->variable))
-            add_with(with, "--", option->name);
+        if (option->type != VALUE_PARAMETER ||
+            !value_has_parameter(args->query, option->variable))
+            continue;
+        add_with(with, "--", option->name);
+        about_file |= option_of_tls(option) || option_names_file(option);
     }
+    return about_file;
 }
 
 static int report_url(
     const struct args *args, const char *why, bool no_password)
 {
-    const struct option *tls = tls_option(args);
     char with[WITH_ROOM] = "", settings[CONF_ROOM], source[SOURCE_ROOM];
-    bool right = urls_are_right(args);
+    bool by_option = args->query && urls_are_right(args);
+    bool about_file = by_option && add_options(with, args);
 
-    if (right && tls && say_plain(args, tls))
-        return EXIT_CONFIG;
-    if (right && args->query)
-        add_options(with, args);
     add_with(with, "", variables_used(why) ? PASSWORD_FILE_VARIABLE : "");
     add_with(with, "", conf_used(settings, args, why));
     tell(args, "%s%s: %s", source_words(source, args), with, why);
     if (no_password)
         say("put the password into a file (--password-file FILE or "
             "NXLOCK_PASSWORD_FILE), or into NXLOCK_PASSWORD");
-    bool about_file = tls || value_has_parameter(args->query, "password_file");
-    return right && args->query && !about_file ? EXIT_USAGE : EXIT_CONFIG;
+    return by_option && !about_file ? EXIT_USAGE : EXIT_CONFIG;
 }
 
 int connect_client(
@@ -171,8 +133,8 @@ int connect_client(
     options->errbuf = why;
     options->errbuf_size = sizeof(why);
     int rc = make_client(client, &list, options);
-    bool no_password = url_list_lacks_password(&list);
-    bool lacks = no_password || url_list_lacks_sentinel_password(&list);
+    bool no_password = url_list_lacks_password(&list, false);
+    bool lacks = no_password || url_list_lacks_password(&list, true);
     url_list_free(&list);
     if (rc == NXL_OK)
         return 0;

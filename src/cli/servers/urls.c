@@ -280,46 +280,24 @@ static bool parse(struct endpoint *endpoint, const char *url)
     return url_parse(endpoint, url, &error) == URL_OK;
 }
 
-bool url_is_valid(const char *url)
+struct url_facts url_facts(const char *url)
 {
-    struct endpoint e;
-    bool valid = parse(&e, url);
-
-    if (valid)
-        endpoint_free(&e);
-    return valid;
-}
-
-bool url_uses_tls(const char *url)
-{
+    struct url_facts facts = {.wait_replicas = -1};
     struct endpoint e;
 
     if (!parse(&e, url))
-        return false;
-    bool uses = e.needs_tls || (e.sentinels && e.sentinels->tls);
+        return facts;
+    facts.valid = true;
+    facts.given = e.given;
+    facts.encrypts = e.needs_tls;
+    facts.uses_tls = e.needs_tls || (e.sentinels && e.sentinels->tls);
+    facts.trusts_anybody = e.settings.verify == TLS_VERIFY_NONE;
+    facts.sentinels = e.sentinels ? e.sentinels->count : 0;
+    facts.wait_aof = e.settings.wait_aof != 0;
+    if (e.given & url_parameter("wait_replicas"))
+        facts.wait_replicas = (int64_t)e.settings.wait_replicas;
     endpoint_free(&e);
-    return uses;
-}
-
-bool url_encrypts(const char *url)
-{
-    struct endpoint e;
-
-    if (!parse(&e, url))
-        return false;
-    endpoint_free(&e);
-    return e.needs_tls;
-}
-
-size_t url_sentinels(const char *url)
-{
-    struct endpoint e;
-
-    if (!parse(&e, url))
-        return 0;
-    size_t count = e.sentinels ? e.sentinels->count : 0;
-    endpoint_free(&e);
-    return count;
+    return facts;
 }
 
 bool url_sentinel(const char *url, size_t i, char *out, size_t size)
@@ -335,57 +313,14 @@ bool url_sentinel(const char *url, size_t i, char *out, size_t size)
     return found;
 }
 
-bool url_service(const char *url, char *out, size_t size)
+uint64_t url_parameter(const char *name)
 {
-    struct endpoint e;
-
-    if (!parse(&e, url))
-        return false;
-    bool fits = e.sentinels && strlen(e.sentinels->service) < size;
-    if (fits)
-        memcpy(out, e.sentinels->service, strlen(e.sentinels->service) + 1);
-    endpoint_free(&e);
-    return fits;
-}
-
-int64_t url_wait_replicas(const char *url)
-{
-    struct endpoint e;
-
-    if (!url_has_parameter(url, "wait_replicas") || !parse(&e, url))
-        return -1;
-    endpoint_free(&e);
-    return (int64_t)e.settings.wait_replicas;
-}
-
-bool url_wait_aof(const char *url)
-{
-    struct endpoint e;
-
-    if (!parse(&e, url))
-        return false;
-    endpoint_free(&e);
-    return e.settings.wait_aof != 0;
+    return UINT64_C(1) << param_find(slice_of(name));
 }
 
 bool url_has_parameter(const char *url, const char *name)
 {
-    struct endpoint e;
-
-    if (!parse(&e, url))
-        return false;
-    endpoint_free(&e);
-    return e.given & UINT64_C(1) << param_find(slice_of(name));
-}
-
-bool url_trusts_anybody(const char *url)
-{
-    struct endpoint e;
-
-    if (!parse(&e, url))
-        return false;
-    endpoint_free(&e);
-    return e.settings.verify == TLS_VERIFY_NONE;
+    return url_facts(url).given & url_parameter(name);
 }
 
 bool url_text(const char *url, const char *name, char *out, size_t size)
@@ -401,7 +336,8 @@ bool url_text(const char *url, const char *name, char *out, size_t size)
     } texts[] = {{"user", s->login.user}, {"password", s->login.password},
         {"password_file", s->login.password_file},
         {"sentinel_user", asks->user}, {"sentinel_password", asks->password},
-        {"cacert", s->cacert}, {"key", s->key}, {"prefix", s->prefix}};
+        {"cacert", s->cacert}, {"key", s->key}, {"prefix", s->prefix},
+        {"service", e.sentinels ? e.sentinels->service : NULL}};
     const char *value = NULL;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(name, texts[i].name) == 0)
@@ -411,18 +347,6 @@ bool url_text(const char *url, const char *name, char *out, size_t size)
         memcpy(out, value, strlen(value) + 1);
     endpoint_free(&e);
     return fits;
-}
-
-const char *url_address(char *out, size_t size, const char *url)
-{
-    struct endpoint e;
-
-    out[0] = '\0';
-    if (parse(&e, url)) {
-        text_copy(&e.address.name, out, size);
-        endpoint_free(&e);
-    }
-    return out;
 }
 
 /* The names of two URLs may be shortened lists. */
@@ -452,33 +376,30 @@ bool url_same_server(const char *one, const char *other)
     return same;
 }
 
-bool url_has_password(const char *url)
-{
-    return url_has_parameter(url, "password");
-}
-
 bool url_shows_password(const char *url)
 {
-    return url_has_password(url) || url_has_parameter(url, "sentinel_password");
+    return url_facts(url).given &
+           (url_parameter("password") | url_parameter("sentinel_password"));
 }
 
 bool url_may_have_password(const char *url)
 {
     return url_shows_password(url) ||
-           (!url_is_valid(url) &&
+           (!url_facts(url).valid &&
                (strchr(url, '@') || find_parameter(url, "password") ||
                    find_parameter(url, "sentinel_password")));
 }
 
 bool url_names_password(const char *url)
 {
-    return url_has_password(url) || url_has_parameter(url, "password_file");
+    return url_facts(url).given &
+           (url_parameter("password") | url_parameter("password_file"));
 }
 
 static bool names_sentinel_password(const char *url)
 {
-    return url_has_parameter(url, "sentinel_password") ||
-           url_has_parameter(url, "sentinel_password_file");
+    return url_facts(url).given & (url_parameter("sentinel_password") |
+                                      url_parameter("sentinel_password_file"));
 }
 
 bool url_list_has_password(const struct url_list *list)
@@ -486,27 +407,19 @@ bool url_list_has_password(const struct url_list *list)
     for (size_t i = 0; i < list->count; i++) {
         const char *url = list->urls[i];
         if (url_names_password(url) &&
-            (url_sentinels(url) == 0 || names_sentinel_password(url)))
+            (url_facts(url).sentinels == 0 || names_sentinel_password(url)))
             return true;
     }
     return false;
 }
 
-bool url_list_lacks_password(const struct url_list *list)
+bool url_list_lacks_password(const struct url_list *list, bool sentinels)
 {
     for (size_t i = 0; i < list->count; i++) {
-        if (url_has_parameter(list->urls[i], "user") &&
-            !url_names_password(list->urls[i]))
-            return true;
-    }
-    return false;
-}
-
-bool url_list_lacks_sentinel_password(const struct url_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (url_has_parameter(list->urls[i], "sentinel_user") &&
-            !names_sentinel_password(list->urls[i]))
+        const char *url = list->urls[i];
+        if (url_has_parameter(url, sentinels ? "sentinel_user" : "user") &&
+            !(sentinels ? names_sentinel_password(url)
+                        : url_names_password(url)))
             return true;
     }
     return false;

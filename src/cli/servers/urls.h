@@ -32,39 +32,33 @@ void url_list_drop(struct url_list *list, const char *name);
 
 /* These parse a URL as the library does, but a user may have no password yet. A
  * malformed URL has none of it; the library reports what is wrong with it. */
-bool url_is_valid(const char *url);
-/* Does the URL ask for TLS, to the server or to its Sentinels? */
-bool url_uses_tls(const char *url);
-/* To the server? */
-bool url_encrypts(const char *url);
-/* Does it have the parameter, or the user or the password where these are
- * written without one? */
+struct url_facts {
+    bool valid;
+    bool encrypts;         /* TLS to the server */
+    bool uses_tls;         /* to the server or to its Sentinels */
+    bool trusts_anybody;   /* verify=none */
+    bool wait_aof;         /* wait_aof=1 */
+    int64_t wait_replicas; /* -1: not given */
+    size_t sentinels;      /* 0: the URL leads to the server itself */
+    uint64_t given;        /* parameters, as url_parameter(); also user and
+                            * password where these are written without one */
+};
+struct url_facts url_facts(const char *url);
+/* The bit of a parameter. */
+uint64_t url_parameter(const char *name);
 bool url_has_parameter(const char *url, const char *name);
-/* How many Sentinels does the URL list? 0: it leads to the server itself. */
-size_t url_sentinels(const char *url);
-/* Writes host and port of Sentinel i of the URL into out, cut to size; and the
- * name of the service that the Sentinels monitor, of which all that the library
- * accepts fit in URL_VALUE_ROOM. False: there is none, or no room. */
+/* Writes host and port of Sentinel i of the URL into out, cut to size. False:
+ * there is none. */
 bool url_sentinel(const char *url, size_t i, char *out, size_t size);
-bool url_service(const char *url, char *out, size_t size);
-/* The parameter wait_replicas; -1: the URL does not have it. */
-int64_t url_wait_replicas(const char *url);
-/* Is it wait_aof=1? */
-bool url_wait_aof(const char *url);
-/* Is it verify=none? */
-bool url_trusts_anybody(const char *url);
 /* The value of user, password, password_file, sentinel_user, sentinel_password,
- * cacert, key or prefix. False: the URL does not have it, or it is longer than
- * out. All that the library accepts fit in URL_VALUE_ROOM. */
+ * cacert, key or prefix; or "service", what the Sentinels monitor. False: the
+ * URL does not have it, or it is longer than out. All that the library accepts
+ * fit in URL_VALUE_ROOM. */
 #define URL_VALUE_ROOM 8193
 bool url_text(const char *url, const char *name, char *out, size_t size);
-/* The scheme, address and database, cut to size: without user, password and
- * parameters. Returns out. */
-const char *url_address(char *out, size_t size, const char *url);
 /* Do both have the same scheme, address or Sentinels, and database? */
 bool url_same_server(const char *one, const char *other);
-/* Is there a password in the URL, and does it say where one is? */
-bool url_has_password(const char *url);
+/* Is there a password of the server in the URL, or the file of one? */
 bool url_names_password(const char *url);
 /* Is there one in the URL, of the server or of the Sentinels? */
 bool url_shows_password(const char *url);
@@ -85,9 +79,9 @@ void url_hide_passwords(char *text);
 /* Does any URL say what its password is, or in which file? With Sentinels,
  * theirs too? */
 bool url_list_has_password(const struct url_list *list);
-/* Does any URL have a user but no password? It cannot be used to log in. */
-bool url_list_lacks_password(const struct url_list *list);
-bool url_list_lacks_sentinel_password(const struct url_list *list);
+/* Does any URL have a user but no password, of the server or of the Sentinels?
+ * It cannot be used to log in. */
+bool url_list_lacks_password(const struct url_list *list, bool sentinels);
 /* Joins all URLs with commas, so that url_list_make() splits them again. The
  * caller frees the text. NULL: no memory. */
 char *url_list_join(const struct url_list *list);
