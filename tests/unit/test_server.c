@@ -281,6 +281,19 @@ static void too_long_without_an_answer(void **state)
     assert_int_equal(rig.s.state, SERVER_DOWN);
 }
 
+/* Messages about a later call say why the server is down. */
+static void the_fault_of_a_lost_connection_is_kept(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    rig.now += 2000 * NS_PER_MS;
+    assert_ptr_equal(rig_turn(), &rig.request[0]);
+    assert_int_equal(rig.s.state, SERVER_DOWN);
+    assert_int_equal(rig.s.why_fault, FAULT_TIMEOUT);
+}
+
 /* The program was stopped meanwhile: what has come counts. */
 static void an_answer_that_is_there_is_not_late(void **state)
 {
@@ -445,6 +458,7 @@ int main(void)
         rig_test(lost_with_commands_under_way),
         rig_test(what_came_before_the_end_counts),
         rig_test(too_long_without_an_answer),
+        rig_test(the_fault_of_a_lost_connection_is_kept),
         rig_test(an_answer_that_is_there_is_not_late),
         rig_test(patience_grows_with_the_timeout),
         rig_test(an_answer_to_nothing),
