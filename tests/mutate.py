@@ -5,9 +5,9 @@
 For a change of the tests: it puts one-line faults (a comparison turned, a
 condition negated, a statement dropped ...) into lines of src that both commits
 have, one at a time, and runs the tests of each commit until one fails: the
-suites unit, fake and sim, and live for faults that survive these. It prints a
-table, then the faults that BEFORE catches and AFTER does not; if there are
-any, it exits with 1.
+suites unit, fake and sim, and live for faults that survive these. A fault that
+survives BEFORE is not tried with AFTER. It prints a table, then the faults that
+BEFORE catches and AFTER does not; if there are any, it exits with 1.
 
     tests/mutate.py 2d0fc607 main                  40 faults
     tests/mutate.py 2d0fc607 main --count 10       fewer
@@ -39,6 +39,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 STAGES = ("unit", "fake", "sim", "live")
 # How many programs are built and run before the next ones are built.
 BATCH = 12
+# A test that takes this many seconds is run after the others.
+LONG = 10
 
 
 # ------------------------------------------------------------------ the faults
@@ -147,6 +149,8 @@ class Tree:
         self.dir = work / name / "build"
         self.jobs = jobs
         self.texts = {}
+        self.seconds = {} # that a test took at its last run
+        self.unsound = set() # tests that fail without a fault
 
     def text(self, path):
         if path not in self.texts:
@@ -202,14 +206,20 @@ class Tree:
                 "place": found["workdir"], "objects": None}
 
     def objects(self, test):
-        """The names of the C files that are in its programs."""
-        names = set()
+        """The C files of src that are in its programs: of those that they are
+        built from, the ones that the linker took out of an archive."""
+        found = set()
         for target in test["targets"]:
             out = subprocess.run(
                 ["readelf", "--wide", "--symbols", str(self.dir / target)],
                 capture_output=True, text=True, check=False).stdout
-            names |= set(re.findall(r" FILE .* (\S+\.c)$", out, re.M))
-        return names
+            names = set(re.findall(r" FILE .* (\S+\.c)$", out, re.M))
+            out = subprocess.run(
+                ["ninja", "-C", str(self.dir), "-t", "inputs", target],
+                capture_output=True, text=True, check=False).stdout
+            found |= {path for path in re.findall(r"/(src/\S+\.c)$", out, re.M)
+                      if pathlib.Path(path).name in names}
+        return found
 
     def build(self, targets):
         return subprocess.run(
@@ -238,7 +248,7 @@ class Tree:
                     stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                     start_new_session=True,
                     env={**os.environ, "NXLOCK_CONFIG": "none",
-                         "NXLOCK_TEST_TIMEOUT": str(int(limit // 2)),
+                         "NXLOCK_TEST_TIMEOUT": str(int(limit - 10)),
                          **test["env"]}) as process:
                 try:
                     code = process.wait(limit)
@@ -248,12 +258,12 @@ class Tree:
                     os.killpg(process.pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            test["seconds"] = time.monotonic() - began
+            self.seconds[test["name"]] = time.monotonic() - began
             out.seek(0)
             tap = b"\nnot ok" in b"\n" + out.read()
         return code in (0, 77) and not tap
 
-    def order(self, stage, path, first):
+    def order(self, stage, path):
         """The tests that the file can reach, likely and short ones first."""
         name, folder = pathlib.Path(path).stem, pathlib.Path(path).parent.name
         cli = path.startswith("src/cli/")
@@ -261,14 +271,16 @@ class Tree:
         def rank(test):
             words = self.words(test)
             own = re.sub(r"^(cli_|sim-)", "", test["name"])
-            return (test["name"] not in first,
-                    not (own in (name, folder) or name in own),
+            seconds = self.seconds.get(test["name"], 0)
+            return (not (own in (name, folder) or name in own),
                     f'/{name}.h"' not in words,
+                    seconds > LONG,
                     f'"{folder}/' not in words,
-                    name not in words, test.get("seconds", 0))
+                    name not in words, seconds)
 
         tests = [t for t in self.tests if t["stage"] == stage and
-                 (t["objects"] is None or name + ".c" in t["objects"])]
+                 t["name"] not in self.unsound and
+                 (t["objects"] is None or path in t["objects"])]
         if cli:
             tests = [t for t in tests if "src/cli/nxlock" in t["targets"]
                      or stage != "live"]
@@ -306,6 +318,11 @@ class Contest:
         self.known = {} # what is known of a commit, by fault or test
         if state.exists():
             self.known = json.loads(state.read_text())
+        for tree in trees.values():
+            known = self.known.setdefault(tree.commit, {})
+            tree.seconds = known.setdefault("seconds", {})
+            tree.unsound = {key.removeprefix("sound ") for key in known
+                            if key.startswith("sound ") and not known[key]}
 
     def save(self):
         new = self.state.with_suffix(".new")
@@ -314,25 +331,30 @@ class Contest:
 
     def possible(self, fault):
         """Whether both trees can be built with it."""
-        return all(self.once(side, "compiles", fault, self.compiles)
+        return all(self.once(side, "compiles", fault,
+                             lambda side=side: self.compiles(side, fault))
                    for side in ("before", "after"))
 
     def play(self, fault, stages):
-        """Fills in which test of these stages catches the fault."""
+        """Fills in which test catches it: before, in these stages, and where
+        there is one, after, in all stages."""
         killed = fault.setdefault("killed", {"before": None, "after": None})
-        for side in ("after", "before"): # what catches it there is tried first
-            if not killed[side]:
-                killed[side] = self.once(
-                    side, "killed by " + stages[-1], fault, lambda s, f:
-                    self.caught(s, f, stages, set(killed.values())))
+        if not killed["before"]:
+            killed["before"] = self.once(
+                "before", "killed by " + stages[-1], fault,
+                lambda: self.caught("before", fault, stages))
+        if killed["before"] and not killed["after"]:
+            killed["after"] = self.once(
+                "after", "killed", fault,
+                lambda: self.caught("after", fault, STAGES, killed["before"]))
 
     def once(self, side, what, fault, find):
         """What find() returns, or has returned when it was asked before."""
         path, number = fault[side]
         key = f"{what} {path}:{number}: {fault['fault'].strip()}"
-        known = self.known.setdefault(self.trees[side].commit, {})
+        known = self.known[self.trees[side].commit]
         if key not in known:
-            known[key] = find(side, fault)
+            known[key] = find()
             self.save()
         return known[key]
 
@@ -344,35 +366,39 @@ class Contest:
         finally:
             tree.put(path, number, fault["line"])
 
-    def caught(self, side, fault, stages, first):
-        """The name of the test that fails, or None."""
+    def caught(self, side, fault, stages, first=None):
+        """The name of the test that fails, or None; first is tried first."""
         tree, (path, number) = self.trees[side], fault[side]
         tree.put(path, number, fault["fault"])
         try:
-            for stage in stages:
-                # Most tests of a real server sleep most of their time.
-                jobs = self.jobs * (3 if stage == "live" else 1)
-                tests = tree.order(stage, path, first)
-                for start in range(0, len(tests), BATCH):
-                    batch = tests[start:start + BATCH]
-                    red = self.first_red(side, batch, jobs, fault)
-                    if red:
-                        return red
+            tests = [test for stage in stages
+                     for test in tree.order(stage, path)]
+            batches = [[test for test in tests if test["name"] == first]]
+            batches += [tests[start:start + BATCH]
+                        for start in range(0, len(tests), BATCH)]
+            for batch in batches:
+                red = self.first_red(side, batch, fault)
+                if red:
+                    return red
         finally:
             tree.put(path, number, fault["line"])
         return None
 
-    def first_red(self, side, batch, jobs, fault):
+    def first_red(self, side, batch, fault):
         tree = self.trees[side]
+        # Most tests of a real server sleep most of their time.
+        live = any(test["stage"] == STAGES[-1] for test in batch)
+        jobs = self.jobs * (3 if live else 1)
         tree.build([target for test in batch for target in test["targets"]])
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            runs = [(test, pool.submit(tree.runs, test, self.limit))
-                    for test in batch]
-            for test, run in runs:
+            runs = {pool.submit(tree.runs, test, self.limit): test
+                    for test in batch}
+            for run in concurrent.futures.as_completed(runs):
+                test = runs[run]
                 if run.result() or tree.runs(test, self.limit):
                     continue
                 if self.is_sound(side, test, fault):
-                    for _, other in runs:
+                    for other in runs:
                         other.cancel()
                     return test["name"]
         return None
@@ -380,12 +406,14 @@ class Contest:
     def is_sound(self, side, test, fault):
         """Whether the test succeeds without a fault."""
         tree, (path, number) = self.trees[side], fault[side]
-        known = self.known.setdefault(tree.commit, {})
+        known = self.known[tree.commit]
         key = "sound " + test["name"]
         if key not in known:
             tree.put(path, number, fault["line"])
             known[key] = (tree.build(test["targets"]) and
                           tree.runs(test, self.limit))
+            if not known[key]:
+                tree.unsound.add(test["name"])
             self.save()
             tree.put(path, number, fault["fault"])
         return known[key]
@@ -409,14 +437,14 @@ def row(result):
     killed = result["killed"]
     return "%s\n    before: %s, after: %s" % (
         described(result), killed["before"] or "survives",
-        killed["after"] or "survives")
+        killed["after"] or ("survives" if killed["before"] else "not tried"))
 
 
 def table(results):
     rows = [row(result) for result in results]
     lost = verdict(results)
-    both = sum(1 for r in results if not any(r["killed"].values()))
-    rows.append("%d faults, %d survive both" % (len(results), both))
+    survive = sum(1 for r in results if not r["killed"]["before"])
+    rows.append("%d faults, %d survive before" % (len(results), survive))
     rows += ["caught before, but not after: " + described(r) for r in lost]
     return "\n".join(rows)
 
@@ -428,8 +456,10 @@ def main():
     parser.add_argument("after")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", help="a commit; AFTER")
+    parser.add_argument("--only", default="", metavar="REGEX",
+                        help="of these faults, those in files of such a path")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=120,
+    parser.add_argument("--limit", type=float, default=180,
                         help="seconds that a test may take")
     parser.add_argument("--work", type=pathlib.Path,
                         default=pathlib.Path(tempfile.gettempdir()) /
@@ -439,13 +469,16 @@ def main():
     work.mkdir(parents=True, exist_ok=True)
     trees = {side: Tree(work, side, getattr(args, side), args.jobs)
              for side in ("before", "after")}
+    if trees["before"].commit == trees["after"].commit:
+        trees["before"] = trees["after"] # only to see what survives
     seed = git("rev-parse", args.seed or args.after).strip()
-    for tree in trees.values():
+    for tree in set(trees.values()):
         tree.prepare()
     contest = Contest(trees, work / "state.json", args.limit, args.jobs)
     faults = itertools.islice(filter(contest.possible, choose(
         trees["before"], trees["after"], seed)), args.count)
-    results = list(faults)
+    results = [fault for fault in faults
+               if re.search(args.only, fault["after"][0])]
     for stages in (STAGES[:-1], STAGES[-1:]):
         for number, fault in enumerate(results, 1):
             contest.play(fault, stages)

@@ -38,7 +38,6 @@ RESULTS = (
     ("life", "life", False),
     ("life", "lease", False),
     ("life", None, True),
-    (None, "life", False),
     (None, None, False),
 )
 
