@@ -3,10 +3,8 @@
  * The guard against a server whose clock is fast. No real server's clock can
  * be made so, hence machines of the core and a model of the server.
  */
-#include "support/test.h"
-
 #include "model/guard.h"
-#include "unit/acquire_rig.h"
+#include "unit/scene_parts.h"
 
 /* A server whose clock runs 0.9 % faster than ours. */
 static uint64_t server_time(uint64_t now)
@@ -18,18 +16,13 @@ static uint64_t server_time(uint64_t now)
  * granted. */
 static bool two_hold_by_drift(void)
 {
-    struct acquire first, second;
     uint64_t now = T0, ends = server_time(now) + TTL_MS * MS;
-    start_try(&first, 1);
-    say(&first, 0, granted(now), now + MS);
-    assert_int_equal(acquire_verdict(&first), VERDICT_YES);
+    scene_begin(&acquire_machine, "");
+    scene_play("@1 g");
+    assert_string_equal(scene.trace, "T S =yes");
     while (server_time(now) < ends)
         now += MS / 10;
-    begin(&second, 1, now, now, now + BUDGET);
-    drain(&second, (char[WORDS_MAX]){0});
-    say(&second, 0, granted(now), now);
-    assert_int_equal(acquire_verdict(&second), VERDICT_YES);
-    return now < first.deadline;
+    return now < acq.deadline; /* when the server grants it to another one */
 }
 
 static void test_drift(void **state)

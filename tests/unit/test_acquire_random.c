@@ -8,7 +8,8 @@
  */
 #include "support/test.h"
 
-#include "unit/acquire_rig.h"
+#include "core/acquire.h"
+#include "unit/core_rig.h"
 
 #define HISTORIES 100000
 #define CLIENTS 3

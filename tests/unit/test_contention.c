@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Delays after rounds over several servers that were lost to other clients:
  * they grow by a step for each, and only for these. */
-#include "support/test.h"
-
 #include "core/contention.h"
-#include "unit/acquire_rig.h"
+#include "unit/scene_parts.h"
 
 #define SEEDS 200
+#define FIRST (10 * MS)
+#define MOST (80 * MS)
 
 /* Delays of all seeds lie in the upper half of span, and reach both ends. */
 static void assert_span(
@@ -66,27 +66,24 @@ static void keeps_to_the_limits(void **state)
 
 /* ----------------------------------------------------- rounds of an acquire */
 
-static void start_seed(struct acquire *a, unsigned servers, uint64_t seed)
+static void start_seed(const char *with, uint64_t seed)
 {
-    start(a, servers, NEVER, NEVER);
-    a->backoff.seed = seed;
+    scene_begin(&acquire_machine, with);
+    acq.terms.wait_until = acq.terms.end = NEVER;
+    acq.backoff.seed = seed;
 }
 
-/* The round began at now; this is what servers 0, 1, ... say 1 ms later.
- * Returns the delay. */
-static uint64_t lose(struct acquire *a, const char *said, uint64_t now)
+/* The round is lost, by these answers 1 ms later. Returns the delay; then the
+ * next round begins. */
+static uint64_t lose(const char *answers)
 {
-    play(a, said, now + MS);
-    drain(a, (char[WORDS_MAX]){0});
-    assert_int_equal(acquire_verdict(a), VERDICT_OPEN);
-    return acquire_wake(a) - (now + MS);
-}
-
-static uint64_t begin_next(struct acquire *a)
-{
-    uint64_t now = next_round(a);
-    drain(a, (char[WORDS_MAX]){0});
-    return now;
+    scene.now += MS;
+    scene_play(answers);
+    assert_int_equal(acquire_verdict(&acq), VERDICT_OPEN);
+    uint64_t delay = acquire_wake(&acq) - scene.now;
+    scene_play("wake");
+    scene.trace[0] = '\0';
+    return delay;
 }
 
 static void each_lost_round_is_a_rival(void **state)
@@ -95,16 +92,14 @@ static void each_lost_round_is_a_rival(void **state)
         10, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 80, 80};
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct acquire a;
-        uint64_t now = T0;
-        start_seed(&a, 3, seed);
+        start_seed("servers=3", seed);
         for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
-            uint64_t delay = lose(&a, i % 2 ? "gbb" : "bb", now);
+            uint64_t delay = lose(i % 2 ? "g0 b1 b2" : "b0 b1");
             assert_in_range(delay, spans[i] * MS / 2, spans[i] * MS);
-            now = begin_next(&a);
         }
-        start_seed(&a, 3, seed); /* another call begins with the first delay */
-        assert_in_range(lose(&a, "bb", T0), FIRST / 2, FIRST);
+        /* Another call begins with the first delay. */
+        start_seed("servers=3", seed);
+        assert_in_range(lose("b0 b1"), FIRST / 2, FIRST);
     }
 }
 
@@ -112,13 +107,12 @@ static void a_failed_round_is_no_rival(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct acquire a;
-        start_seed(&a, 3, seed);
-        assert_in_range(lose(&a, "ff", T0), FIRST / 2, FIRST);
-        assert_in_range(lose(&a, "gff", begin_next(&a)), FIRST, 2 * FIRST);
-        assert_in_range(lose(&a, "bb", begin_next(&a)), FIRST / 2, FIRST);
-        assert_in_range(lose(&a, "ff", begin_next(&a)), 2 * FIRST, 4 * FIRST);
-        assert_in_range(lose(&a, "bb", begin_next(&a)), 35 * MS / 2, 35 * MS);
+        start_seed("servers=3", seed);
+        assert_in_range(lose("f0 f1"), FIRST / 2, FIRST);
+        assert_in_range(lose("g0 f1 f2"), FIRST, 2 * FIRST);
+        assert_in_range(lose("b0 b1"), FIRST / 2, FIRST);
+        assert_in_range(lose("f0 f1"), 2 * FIRST, 4 * FIRST);
+        assert_in_range(lose("b0 b1"), 35 * MS / 2, 35 * MS);
     }
 }
 
@@ -126,11 +120,10 @@ static void one_server_doubles(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct acquire a;
-        start_seed(&a, 1, seed);
-        assert_in_range(lose(&a, "b", T0), FIRST / 2, FIRST);
+        start_seed("", seed);
+        assert_in_range(lose("b"), FIRST / 2, FIRST);
         for (uint64_t span = 2 * FIRST; span <= MOST; span *= 2)
-            assert_in_range(lose(&a, "b", begin_next(&a)), span / 2, span);
+            assert_in_range(lose("b"), span / 2, span);
     }
 }
 
@@ -140,16 +133,11 @@ static void silence_is_not_a_long_step(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct acquire a;
-        uint64_t now;
-        start_seed(&a, 5, seed);
-        lose(&a, "bbb", T0);
-        now = begin_next(&a);
-        play(&a, "ggb", now);
-        acquire_tick(&a, now + BUDGET); /* two are silent */
-        drain(&a, (char[WORDS_MAX]){0});
+        start_seed("servers=5", seed);
+        lose("b0 b1 b2");
+        scene_play("g0 g1 b2 wake"); /* two are silent */
         assert_in_range(
-            acquire_wake(&a) - (now + BUDGET), 35 * MS / 4, 35 * MS / 2);
+            acquire_wake(&acq) - scene.now, 35 * MS / 4, 35 * MS / 2);
     }
 }
 
