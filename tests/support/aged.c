@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
-enum { FDS = 3 + 2 * AGED_LINKS };
+enum { FDS = 2 + 2 * AGED_LINKS };
 
 /* ------------------------------------------------------------ the thread */
 
@@ -26,14 +26,13 @@ static void wake(struct aged *a)
 static void fill(const struct aged *a, struct pollfd *fds)
 {
     fds[0] = (struct pollfd){a->wake[0], POLLIN, 0};
-    for (int i = 0; i < 2; i++)
-        fds[1 + i] = (struct pollfd){a->listeners[i], POLLIN, 0};
+    fds[1] = (struct pollfd){a->listener, POLLIN, 0};
     for (size_t i = 0; i < AGED_LINKS; i++)
         for (int side = 0; side < 2; side++) {
             const struct aged_link *l = &a->links[i];
             bool ask = l->used && !l->closed[side];
             short more = ask && l->out[side].len > 0 ? POLLOUT : 0;
-            fds[3 + 2 * i + (size_t)side] = (struct pollfd){
+            fds[2 + 2 * i + (size_t)side] = (struct pollfd){
                 ask ? l->fd[side] : -1, (short)(POLLIN | more), 0};
         }
 }
@@ -42,7 +41,7 @@ static void serve(struct aged *a, const struct pollfd *fds)
 {
     for (size_t i = 0; i < AGED_LINKS; i++) {
         struct aged_link *l = &a->links[i];
-        const struct pollfd *own = &fds[3 + 2 * i];
+        const struct pollfd *own = &fds[2 + 2 * i];
         if (!l->used)
             continue;
         for (int side = 0; side < 2; side++)
@@ -80,13 +79,11 @@ static void *run(void *data)
             errno != EAGAIN)
             abort();
         serve(a, fds);
-        for (int i = 0; i < 2; i++) {
-            int fd = fds[1 + i].revents == 0
-                         ? -1
-                         : accept4(a->listeners[i], NULL, NULL, SOCK_CLOEXEC);
-            if (fd >= 0)
-                aged_link_open(a, fd);
-        }
+        int fd = fds[1].revents != 0
+                     ? accept4(a->listener, NULL, NULL, SOCK_CLOEXEC)
+                     : -1;
+        if (fd >= 0)
+            aged_link_open(a, fd);
     }
     pthread_mutex_unlock(&a->lock);
     return NULL;
@@ -98,16 +95,11 @@ static void listen_at(struct aged *a)
 {
     local_dir_make(a->dir);
     local_path(a->path, a->dir, "aged.sock");
-    a->listeners[0] = local_listen_unix(a->path);
-    a->listeners[1] = local_listen_tcp(&a->port);
-    for (int i = 0; i < 2; i++) {
-        if (a->listeners[i] < 0)
-            abort();
-        fcntl(a->listeners[i], F_SETFL, O_NONBLOCK);
-    }
+    a->listener = local_listen_unix(a->path);
+    if (a->listener < 0)
+        abort();
+    fcntl(a->listener, F_SETFL, O_NONBLOCK);
     snprintf(a->url, sizeof(a->url), "unix://%s", a->path);
-    snprintf(a->tcp_url, sizeof(a->tcp_url), "redis://127.0.0.1:%u",
-        (unsigned)a->port);
 }
 
 struct aged *aged_start(enum aged_profile profile, const struct redis *behind)
@@ -139,10 +131,9 @@ void aged_stop(struct aged *a)
     wake(a);
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
-    for (int i = 0; i < 2; i++) {
-        close(a->wake[i]);
-        close(a->listeners[i]);
-    }
+    close(a->wake[0]);
+    close(a->wake[1]);
+    close(a->listener);
     local_dir_remove(a->dir);
     aged_allow(a);
     aged_scripts_free(&a->book);
@@ -158,19 +149,9 @@ const char *aged_url(const struct aged *a)
     return a->url;
 }
 
-const char *aged_tcp_url(const struct aged *a)
-{
-    return a->tcp_url;
-}
-
 const char *aged_path(const struct aged *a)
 {
     return a->path;
-}
-
-uint16_t aged_port(const struct aged *a)
-{
-    return a->port;
 }
 
 /* Lets the thread carry out what was ordered; the lock is held. */
@@ -192,14 +173,6 @@ void aged_profile_now(struct aged *a, enum aged_profile profile, bool cut)
         a->cutting = true;
         carry_out(a);
     }
-    pthread_mutex_unlock(&a->lock);
-}
-
-void aged_cut(struct aged *a)
-{
-    pthread_mutex_lock(&a->lock);
-    a->cutting = true;
-    carry_out(a);
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -276,25 +249,6 @@ const char *aged_log(struct aged *a)
     return a->shown.data;
 }
 
-const char *aged_names(struct aged *a, size_t connection)
-{
-    pthread_mutex_lock(&a->lock);
-    a->shown.len = 0;
-    bytes_add(&a->shown, "", 0);
-    for (const char *at = a->log.len > 0 ? a->log.data : ""; *at != '\0';
-         at = strchr(at, '\n') + 1) {
-        const char *line = at;
-        if (strtoul(line, NULL, 10) != connection)
-            continue;
-        next_word(&line);
-        struct resp_arg name = next_word(&line);
-        bytes_add(&a->shown, " ", a->shown.len > 0);
-        bytes_add(&a->shown, name.data, name.len);
-    }
-    pthread_mutex_unlock(&a->lock);
-    return a->shown.data;
-}
-
 void aged_forget(struct aged *a)
 {
     pthread_mutex_lock(&a->lock);
@@ -312,23 +266,4 @@ bool aged_idle(struct aged *a)
                                         l->out[AGED_CLIENT].len == 0));
     pthread_mutex_unlock(&a->lock);
     return idle;
-}
-
-size_t aged_connections(struct aged *a)
-{
-    size_t found = 0;
-
-    pthread_mutex_lock(&a->lock);
-    for (size_t i = 0; i < AGED_LINKS; i++)
-        found += a->links[i].used;
-    pthread_mutex_unlock(&a->lock);
-    return found;
-}
-
-size_t aged_accepted(struct aged *a)
-{
-    pthread_mutex_lock(&a->lock);
-    size_t accepted = a->accepted;
-    pthread_mutex_unlock(&a->lock);
-    return accepted;
 }

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A server of another version: stands before a real redis-server 7.0 and
- * makes it answer like one, by its exact words. Listens on a unix socket and
- * on 127.0.0.1; one thread. What a function orders is in force when it
+ * makes it answer like one, by its exact words. Listens on a unix socket; one
+ * thread. What a function orders is in force when it
  * returns, for every command that has not been passed on by then.
  *
  * A command is passed on when the one before it, of the same connection, was
  * answered: pipelining is fine, and no faster than asking one by one.
  * Commands are arrays of at most 64 bulk strings.
  *
- * Emulated, also within MULTI: which commands there are and with how many
- * arguments, errors before AUTH and while queueing, texts of errors, TTL of a
- * missing key, INFO, HELLO, COMMAND INFO; of 2.6 also what a script may call
- * and what it is answered.
+ * Emulated, also within MULTI: which of the commands that nxlock sends there
+ * are and with how many arguments, errors before AUTH and while queueing, texts
+ * of errors, TTL of a missing key, INFO; of 2.6 also what a script may call and
+ * what it is answered.
  *
  * Not emulated, for the server behind is a 7.0: a watched key that expires
  * aborts EXEC (before 6.0 it did not); a ttl in seconds ends within a
  * millisecond of it, not within a second; replicas of 2.2 and 2.4 that may be
  * written to; an EXEC of 2.2 and 2.4 that runs on although the server itself
  * refused a command while queueing (OOM, NOPERM); the default eviction
- * policy; what came after 7.0; CLIENT REPLY OFF and SKIP. Rights are the
- * server's own.
+ * policy; what came after 7.0. Rights are the server's own.
  */
 #ifndef NXLOCK_TEST_AGED_H
 #define NXLOCK_TEST_AGED_H
@@ -46,16 +45,13 @@ struct aged *aged_start(enum aged_profile profile, const struct redis *behind);
 /* Cuts everything and frees; NULL is fine. */
 void aged_stop(struct aged *a);
 
-const char *aged_url(const struct aged *a);     /* unix:///... */
-const char *aged_tcp_url(const struct aged *a); /* redis://127.0.0.1:... */
+const char *aged_url(const struct aged *a); /* unix:///... */
 const char *aged_path(const struct aged *a);
-uint16_t aged_port(const struct aged *a);
 
 /* From now on another server answers, on the connections that there are too
  * (cut: they are closed, as by a failover). It has none of the scripts that
  * were loaded through another profile which emulates them (2.6). */
 void aged_profile_now(struct aged *a, enum aged_profile profile, bool cut);
-void aged_cut(struct aged *a); /* closes all connections; new ones welcome */
 
 /* Replies for aged_refuse(), in the words of the profile's version. */
 #define AGED_UNKNOWN "unknown" /* as rename-command does */
@@ -75,13 +71,9 @@ size_t aged_count(struct aged *a, const char *words);
  * connection, then the arguments (other bytes as \xNN, long ones cut). Valid
  * until the next call. */
 const char *aged_log(struct aged *a);
-/* The names on one connection, as sent: "WATCH GET MULTI". Valid the same. */
-const char *aged_names(struct aged *a, size_t connection);
 void aged_forget(struct aged *a); /* empties the log, and so all counts */
 
 /* Every command that was read is answered, and the answer passed on. */
 bool aged_idle(struct aged *a);
-size_t aged_connections(struct aged *a); /* open now */
-size_t aged_accepted(struct aged *a);    /* since the start */
 
 #endif

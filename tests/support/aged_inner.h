@@ -50,16 +50,6 @@ struct aged_command {
 
 extern const struct aged_command aged_commands[]; /* name NULL at the end */
 
-/* The others: words 0 for what it does not have; a name without a row is
- * 7.0's. */
-struct aged_limit {
-    unsigned ages;
-    const char *name;
-    int words;
-};
-
-extern const struct aged_limit aged_limits[]; /* name NULL at the end */
-
 /* Of 7.0's error lines the first that fits is said in other words. A * takes
  * what stands there; $1 to $9 put it in, $s the script's sha1. */
 struct aged_words {
@@ -86,8 +76,6 @@ enum aged_change {
     AGED_SHA,      /* the name of a script: order.sha */
     AGED_TTL,
     AGED_INFO,
-    AGED_HELLO,
-    AGED_COMMAND_INFO,
     AGED_EXEC
 };
 
@@ -141,11 +129,10 @@ struct aged {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    int wake[2], listeners[2];
+    int wake[2], listener;
     bool stopping, cutting;
     char dir[LOCAL_PATH], path[LOCAL_PATH], behind[LOCAL_PATH];
-    uint16_t port;
-    char url[LOCAL_PATH + 16], tcp_url[LOCAL_PATH];
+    char url[LOCAL_PATH + 16];
     struct aged_book book;
     struct aged_link links[AGED_LINKS];
     size_t accepted;

@@ -145,14 +145,6 @@ static void hear(struct aged_link *l)
     l->cut = l->cut || len < 0;
 }
 
-static bool waits_for_others(const struct aged_order *o)
-{
-    static const char names[] = "BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP "
-                                "BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP "
-                                "WAIT";
-    return aged_listed(names, o->command.arg[0].data, o->command.arg[0].len);
-}
-
 static void send_out(struct aged_link *l, enum aged_side side)
 {
     struct bytes *out = &l->out[side];
@@ -184,7 +176,7 @@ void aged_link_work(struct aged *a, struct aged_link *l)
     send_out(l, AGED_CLIENT);
     if (l->closed[AGED_SERVER] && l->out[AGED_CLIENT].len == 0)
         l->cut = true;
-    if (l->closed[AGED_CLIENT] && (!l->now || waits_for_others(l->now)))
+    if (l->closed[AGED_CLIENT] && !l->now)
         l->cut = true;
 }
 

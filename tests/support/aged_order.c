@@ -92,9 +92,7 @@ static void answer(struct aged_order *o, bool in_transaction, bool auth_first)
 /* "script|load" for a command that has subcommands, else "eval". */
 static void full_name(struct bytes *out, const struct aged_order *o)
 {
-    static const char divided[] =
-        "ACL CLIENT CLUSTER COMMAND CONFIG FUNCTION LATENCY MEMORY OBJECT "
-        "PUBSUB SCRIPT SLOWLOG";
+    static const char divided[] = "ACL CLIENT CLUSTER CONFIG PUBSUB SCRIPT";
     const struct resp_arg *arg = o->command.arg;
 
     bytes_add(out, arg[0].data, arg[0].len);
@@ -155,84 +153,28 @@ static bool wrong_count(struct aged_order *o, const char *name)
 static bool lacking(struct aged_order *o)
 {
     const struct resp_arg *name = &o->command.arg[0];
-    const struct aged_limit *limit = aged_limits;
 
-    if (o->age->column >= 0) {
-        const struct aged_command *c = aged_find(o->age, name->data, name->len);
-        if (c && fits(o, c->words[o->age->column]))
-            return false;
-        if (c)
-            return wrong_count(o, c->name);
-        aged_unknown(&o->text, o);
-        return true;
-    }
-    while (limit->name && !((limit->ages & o->age->bit) && is(o, limit->name)))
-        limit++;
-    if (!limit->name || (limit->words != 0 && fits(o, limit->words)))
+    if (o->age->column < 0)
         return false;
-    if (limit->words != 0)
-        return wrong_count(o, limit->name);
+    const struct aged_command *c = aged_find(o->age, name->data, name->len);
+    if (c && fits(o, c->words[o->age->column]))
+        return false;
+    if (c)
+        return wrong_count(o, c->name);
     aged_unknown(&o->text, o);
     return true;
 }
 
-/* CLIENT: what it has; and REPLY, which would leave replies out, nowhere. */
+/* A subcommand of CLIENT that came later. */
 static bool client_lacking(struct aged_order *o)
 {
     const struct resp_arg *sub = &o->command.arg[1];
 
-    if (!is(o, "CLIENT") || o->command.count < 2)
+    if (!o->age->client || !is(o, "CLIENT") || o->command.count < 2 ||
+        aged_listed(o->age->client, sub->data, sub->len))
         return false;
-    if (o->age->client && !aged_listed(o->age->client, sub->data, sub->len)) {
-        say(o, NO_SUCH_CLIENT);
-        return true;
-    }
-    if (!resp_is(&o->command, 1, "REPLY") || resp_is(&o->command, 2, "ON"))
-        return false;
-    say(o, "-ERR CLIENT REPLY is not emulated");
+    say(o, NO_SUCH_CLIENT);
     return true;
-}
-
-static bool is_whole(const struct resp_arg *arg)
-{
-    size_t i = arg->len > 0 && arg->data[0] == '-';
-
-    if (i == arg->len)
-        return false;
-    while (i < arg->len && isdigit((unsigned char)arg->data[i]))
-        i++;
-    return i == arg->len;
-}
-
-static bool has(const struct aged_order *o, const char *option)
-{
-    for (size_t i = 3; i < o->command.count; i++)
-        if (resp_is(&o->command, i, option))
-            return true;
-    return false;
-}
-
-/* Options that came later are made an error of the same kind, so that the
- * server says it when it would: at once or when a transaction runs. */
-static bool made_wrong(struct aged_order *o)
-{
-    const struct resp_arg *last = &o->command.arg[o->command.count - 1];
-
-    if (o->age->column >= 0 &&
-        (is(o, "BLPOP") || is(o, "BRPOP") || is(o, "BRPOPLPUSH")) &&
-        !is_whole(last)) {
-        if (is(o, "BRPOPLPUSH"))
-            aged_put(&o->out, 4, "BRPOPLPUSH", "k", "k", "x");
-        else
-            aged_put(&o->out, 3, "BLPOP", "k", "x");
-        return true;
-    }
-    if (o->age->bit == AGE_6_2 && is(o, "SET") && has(o, "NX") &&
-        has(o, "GET")) {
-        aged_put(&o->out, 5, "SET", "k", "v", "NX", "XX");
-        return true;
-    }
-    return false;
 }
 
 static void note_change(struct aged_order *o)
@@ -241,10 +183,6 @@ static void note_change(struct aged_order *o)
         o->change = AGED_TTL;
     else if (is(o, "INFO"))
         o->change = AGED_INFO;
-    else if (is(o, "HELLO"))
-        o->change = AGED_HELLO;
-    else if (is(o, "COMMAND") && resp_is(&o->command, 1, "INFO"))
-        o->change = AGED_COMMAND_INFO;
     else if (is(o, "EXEC"))
         o->change = AGED_EXEC;
     if (is(o, "MULTI"))
@@ -270,7 +208,7 @@ void aged_understand(
     }
     if (o->age->bit != 0) {
         note_change(o);
-        if (made_wrong(o) || aged_script_order(book, o))
+        if (aged_script_order(book, o))
             return;
     } else if (is(o, "MULTI") || is(o, "EXEC") || is(o, "DISCARD") ||
                is(o, "RESET")) {

@@ -235,42 +235,6 @@ static void say_info(struct bytes *out, const struct aged_order *o,
 
 /* ---------------------------------------------------------- other replies */
 
-/* Has the age no such command? */
-static bool has_no(const struct aged_order *o, size_t i)
-{
-    const struct aged_limit *l = aged_limits;
-
-    while (l->name && !((l->ages & o->age->bit) && l->words == 0 &&
-                          resp_is(&o->command, i, l->name)))
-        l++;
-    return l->name != NULL;
-}
-
-/* HELLO's map and COMMAND INFO's array: element by element. */
-static void say_parts(struct bytes *out, const struct aged_order *o,
-    const char *reply, size_t len)
-{
-    size_t at = (size_t)line_length(reply, len);
-    const char *version = NULL;
-
-    bytes_add(out, reply, at);
-    for (size_t i = 2; at < len; i++) {
-        const char *part = reply + at;
-        size_t size = (size_t)aged_reply_length(part, len - at);
-        if (version)
-            resp_bulk(out, version, strlen(version));
-        else if (o->change == AGED_COMMAND_INFO && has_no(o, i))
-            bytes_add(out, "$-1\r\n", 5);
-        else
-            bytes_add(out, part, size);
-        version = NULL;
-        if (o->change == AGED_HELLO && size == 13 &&
-            memcmp(part, "$7\r\nversion", 11) == 0)
-            version = o->age->version;
-        at += size;
-    }
-}
-
 static void say_transaction(struct bytes *out, const struct aged_order *o,
     const struct aged_order *queue, const char *reply, size_t len)
 {
@@ -301,10 +265,6 @@ void aged_say(struct bytes *out, const struct aged_order *o,
         bytes_add(out, ":-1\r\n", 5);
     else if (o->change == AGED_INFO && text && reply[1] != '-')
         say_info(out, o, reply, len);
-    else if (o->change == AGED_HELLO && array)
-        say_parts(out, o, reply, len);
-    else if (o->change == AGED_COMMAND_INFO && array)
-        say_parts(out, o, reply, len);
     else if (o->change == AGED_EXEC && array)
         say_transaction(out, o, queue, reply, len);
     else

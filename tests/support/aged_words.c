@@ -36,8 +36,6 @@ const struct aged_words aged_words[] = {
         "set to 'no'."},
     {AGE_2_X, "-READONLY You can't write against a read only replica.", SLAVE},
     {AGE_2_X, "-ERR DB index is out of range", "-ERR invalid DB index"},
-    {AGE_2_X, "-ERR timeout is not a float or out of range",
-        "-ERR timeout is not an integer or out of range"},
     {AGE_2_X, "-ERR invalid expire time in '*' command",
         "-ERR invalid expire time in SETEX"},
     {AGE_2_4 | AGE_2_6, "-ERR wrong number of arguments for 'client|*' *",
