@@ -2,7 +2,7 @@
 /*
  * Work that must be done once, on one real server: what is written there, what
  * came before a scene, and calls through either API. Only the client `own` is
- * used by the API of the scene; all others block.
+ * used by the API of the scene; all others, as `theirs`, block.
  *
  * Invariant: no scene here can begin a second attempt without NXL_ONCE_RETRY as
  * long as there is one of which nobody said that nothing happened, and none
@@ -12,6 +12,7 @@
 #define NXLOCK_TESTS_ONCE_RIG_H
 
 #include "live/in_line_rig.h"
+#include "live/renew_rig.h"
 
 #define NAME "job"
 #define RECORD_KEY "{job}:once"
@@ -20,7 +21,7 @@
 #define KEPT_MS (30 * DAY_MS) /* a record, by default */
 #define LINE_ROOM 1024
 
-static nxl_client *own;
+static nxl_client *own, *theirs; /* theirs: for calls that block */
 
 /* ------------------------------------------------------- what is written */
 
@@ -212,6 +213,43 @@ static inline int once_look(nxl_client *client, nxl_lock *lock)
 #define CALL_OF(client, name, ...)                                             \
     result_of(client, loops(client) ? nxl_lock_##name##_start(__VA_ARGS__)     \
                                     : nxl_lock_##name(__VA_ARGS__))
+
+/* ------------------------------------------------------ two clients, or more
+ */
+
+#define LAST_MS 60000 /* a lease that outlasts every scene */
+
+static inline void open_clients(void)
+{
+    own = client_on(NO_GUARD);
+    theirs = client_on(NO_GUARD);
+}
+
+static inline void close_clients(void)
+{
+    nxl_client_free(own);
+    nxl_client_free(theirs);
+}
+
+/* Lets the client do what it owes: by its loop, or by a call that connects. */
+static inline void settle(void)
+{
+    if (by_loop)
+        turn(own, 5);
+    else
+        connect_most(own);
+}
+
+#define settles(condition) assert_eventually((settle(), (condition)))
+
+/* What a begin finds now, in this mode. */
+static inline void assert_found(int mode, int result)
+{
+    nxl_lock *lock = new_lock(theirs, NAME, LAST_MS);
+    assert_result(
+        once_begin(theirs, lock, &WORK(.mode = mode), 0), result, lock);
+    nxl_lock_free(lock);
+}
 
 /* A begin that takes its time, in a thread or by the event loop. */
 struct beginner {

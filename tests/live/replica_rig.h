@@ -56,6 +56,8 @@ static inline int replica_set_up(void **state)
     return live_clean(state);
 }
 
+#define replica_test(function) cmocka_unit_test_setup(function, replica_set_up)
+
 static inline nxl_client *waiting_client(const char *more)
 {
     char url[256];

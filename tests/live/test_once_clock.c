@@ -15,7 +15,6 @@
 
 static volatile int64_t *offset_s; /* of the server's clock, see the preload */
 static char clock_path[] = "/tmp/nxlock-clock-XXXXXX";
-static nxl_client *theirs;
 static nxl_lock *lock, *other;
 
 static int clock_start(void **state)

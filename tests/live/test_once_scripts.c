@@ -72,7 +72,6 @@ static void set_memory(bool full)
 /* Nothing can be begun or told then; it can be released, and looked at. */
 static void memory_that_is_full(void **state)
 {
-    static const char *const calls[] = {"begin", "done"};
     cell_may_fail = true;
     cell_around = set_memory;
     cells_refused = 0;
@@ -80,47 +79,6 @@ static void memory_that_is_full(void **state)
     assert_true(cells_refused > 20);
     cell_around = NULL;
     cell_may_fail = false;
-
-    case_clean();
-    for (size_t i = 0; i < 2; i++) {
-        enum verb_kind kind = i == 0 ? VERB_BEGIN : VERB_TELL;
-        set_memory(true);
-        struct outcome o = case_send(kind, "A");
-        set_memory(false);
-        if (o.kind != OUTCOME_FAULT || o.fault != FAULT_FULL || o.unsure)
-            fail_msg("%s: %d %d %s", calls[i], o.kind, o.fault, once_words);
-        o = case_send(kind, "A");
-        assert_int_equal(
-            o.kind, kind == VERB_BEGIN ? OUTCOME_GRANTED : OUTCOME_MINE);
-    }
-}
-
-/* Any bytes, unchanged. */
-static void results(void **state)
-{
-    static const size_t lengths[] = {0, 1, 65536, 1048576};
-    char *bytes = malloc(1048576);
-
-    assert_non_null(bytes);
-    for (size_t i = 0; i < 1048576; i++)
-        bytes[i] = (char)(i * 7 + i / 251);
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        struct slice result = {bytes, lengths[i]};
-        case_clean();
-        bytes[0] = i % 2 ? '\n' : '\0';
-        assert_kind(case_send(VERB_BEGIN, "A"), OUTCOME_GRANTED);
-        assert_kind(case_tell("A", ONCE_DONE, result), OUTCOME_MINE);
-        assert_int_equal(once_leaves.count, 3);
-        for (int again = 0; again < 2; again++) {
-            assert_int_equal(case_send(VERB_BEGIN, "B").found, FOUND_DONE);
-            assert_false(once_leaves.full || once_leaves.starved);
-            assert_true(slice_equal(once_leaf(3), result));
-            /* Somebody else's is noted, and changes nothing of it. */
-            assert_kind(
-                case_tell("C", ONCE_DONE, slice_of("x")), OUTCOME_NOT_MINE);
-        }
-    }
-    free(bytes);
 }
 
 /* The same, by its hash: the server does not know the script at first. */
@@ -145,7 +103,6 @@ int main(void)
         once_test(the_cases),
         once_test(rights_that_are_missing),
         once_test(memory_that_is_full),
-        once_test(results),
     };
     return cmocka_run_group_tests_name(
         "once_scripts", tests, live_unix, live_stop);

@@ -267,6 +267,8 @@ static void play_cell(enum verb verb, enum fault fault, bool by_loop)
     assert_words(verb, fault, lock);
     if (fault != FAULTLESS) {
         assert_undone(verb, lock, deadline);
+        if (grants(verb) && !by_loop && (fault == STOPPED || fault == LEFT))
+            assert_eventually(!redis_exists(&server, "k"));
         recover(fault);
         assert_recovers(verb, by_loop, client, lock);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wait_replicas on a real primary with one replica, which follows, is stopped,
- * or is gone: what counts, what is undone, and what is said.
+ * wait_replicas and wait_aof on a real primary with one replica: what counts,
+ * what is undone beside others, and what is said. Each verb with each fault of
+ * the replica and of the connection: test_wait_faults.c.
  */
 #include "support/test.h"
 
@@ -61,19 +62,6 @@ static void those_that_leave_together_wait_together(void **state)
 /* ---------------------------------------------------------- no replica has it
  */
 
-static void an_acquire_is_undone(void **state)
-{
-    nxl_client *client = waiting_client("");
-    nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    redis_freeze(&replica);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_contains(
-        nxl_lock_errmsg(lock), "0 of 1 replica had it within 250ms");
-    assert_false(nxl_lock_held(lock));
-    assert_eventually(!redis_exists(&server, "k"));
-    end(lock, client);
-}
-
 static void a_wait_goes_on_until_one_has_it(void **state)
 {
     static struct waiter waiter;
@@ -86,47 +74,6 @@ static void a_wait_goes_on_until_one_has_it(void **state)
     redis_thaw(&replica);
     assert_result(waiter_join(&waiter), NXL_OK, lock);
     assert_true(redis_exists(&replica, "k"));
-    end(lock, client);
-}
-
-static void an_extension_leaves_the_deadline(void **state)
-{
-    nxl_client *client = waiting_client("&wait_ms=60");
-    nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
-    uint64_t deadline = nxl_lock_deadline(lock);
-    redis_freeze(&replica);
-    assert_result(nxl_lock_extend(lock, 4 * TTL_MS), NXL_UNKNOWN, lock);
-    assert_contains(nxl_lock_errmsg(lock), "0 of 1 replica had it within 60ms");
-    assert_int_equal(nxl_lock_deadline(lock), deadline);
-    assert_true(nxl_lock_held(lock));
-    redis_thaw(&replica);
-    while (nxl_lock_extend(lock, 4 * TTL_MS) == NXL_UNKNOWN)
-        continue; /* until the replica has caught up */
-    assert_true(nxl_lock_held(lock));
-    assert_true(nxl_lock_deadline(lock) > deadline);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-}
-
-/* The server counts replicas that have nothing of it, if the connection has
- * written nothing: behind NOSCRIPT, and behind an extension that would leave a
- * longer lease alone. */
-static void a_fresh_connection_lies_to_nobody(void **state)
-{
-    nxl_client *client = waiting_client("&wait_ms=60");
-    nxl_lock *lock = new_lock(client, "k", 4 * TTL_MS);
-    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
-    uint64_t deadline = nxl_lock_deadline(lock);
-    for (int longer = 0; longer < 2; longer++) {
-        redis_run(&server, "SCRIPT", "FLUSH", NULL);
-        redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-        redis_freeze(&replica);
-        int64_t ttl_ms = longer ? 6 * TTL_MS : 2 * TTL_MS;
-        assert_result(nxl_lock_extend(lock, ttl_ms), NXL_UNKNOWN, lock);
-        assert_int_equal(nxl_lock_deadline(lock), deadline);
-        redis_thaw(&replica);
-    }
     end(lock, client);
 }
 
@@ -243,51 +190,8 @@ static void a_wait_fits_the_time_of_one_server(void **state)
     redis_stop(&other);
 }
 
-static void no_replica_is_there(void **state)
-{
-    nxl_client *client = waiting_client("&wait_ms=60");
-    nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    redis_follow(&replica, "1");
-    assert_eventually(
-        server_number(&server, "replication", "connected_slaves") == 0);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_eventually(!redis_exists(&server, "k"));
-    end(lock, client);
-}
-
 /* ------------------------------------------------- the connection, while WAIT
  */
-
-static void cut_off_while_it_waits(void **state)
-{
-    static struct waiter waiter;
-    nxl_client *client = waiting_client("&wait_ms=2000&timeout_ms=4000");
-    nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    redis_freeze(&replica);
-    waiter_start(&waiter, lock, 0);
-    assert_eventually(replica_is_awaited());
-    redis_run(
-        &server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
-    assert_result(waiter_join(&waiter), NXL_UNKNOWN, lock);
-    assert_false(nxl_lock_held(lock));
-    assert_eventually(!redis_exists(&server, "k"));
-    end(lock, client);
-}
-
-static void demoted_while_it_waits(void **state)
-{
-    static struct waiter waiter;
-    nxl_client *client = waiting_client("&wait_ms=2000&timeout_ms=4000");
-    nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    redis_freeze(&replica);
-    waiter_start(&waiter, lock, 0);
-    assert_eventually(replica_is_awaited());
-    redis_follow(&server, "1");
-    assert_true(waiter_join(&waiter) != NXL_OK);
-    assert_contains(nxl_lock_errmsg(lock), "UNBLOCKED");
-    assert_false(nxl_lock_held(lock));
-    end(lock, client);
-}
 
 static void cancelled_while_it_waits(void **state)
 {
@@ -495,27 +399,6 @@ static void a_record_needs_a_decision(void **state)
     end(lock, client);
 }
 
-static void what_is_told_is_said_again_until_a_replica_has_it(void **state)
-{
-    nxl_client *client = waiting_client("&wait_ms=60");
-    nxl_lock *lock = new_lock(client, "k", 4 * TTL_MS);
-    assert_result(nxl_once_begin(lock, NULL, 20000), NXL_OK, lock);
-    redis_freeze(&replica);
-    for (int i = 0; i < 3; i++) {
-        int result = nxl_once_tell(lock, NXL_ONCE_DONE, 0, "x", 1);
-        assert_result(result, NXL_UNKNOWN, lock);
-        assert_contains(nxl_lock_errmsg(lock), "0 of 1 replica had it");
-        if (i == 1) /* a connection that has written nothing yet */
-            redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", NULL);
-    }
-    redis_thaw(&replica);
-    int64_t end_ms = test_now_ms() + 30000;
-    while (nxl_once_tell(lock, NXL_ONCE_DONE, 0, "x", 1) != NXL_OK)
-        assert_true(test_now_ms() < end_ms);
-    assert_true(redis_exists(&replica, "{k}:once"));
-    end(lock, client);
-}
-
 /* --------------------------------------------------------------- what is said
  */
 
@@ -543,43 +426,145 @@ static void waitaof_is_refused_where_it_is_unknown(void **state)
     end(lock, client);
 }
 
+/* ------------------------------------- append-only files (from Redis 7.2 on)
+ */
+
+enum { AOF_TTL_MS = 20000 };
+
+static void set_file(struct redis *r, const char *fsync)
+{
+    redis_run(r, "CONFIG", "SET", "appendonly", fsync ? "yes" : "no", NULL);
+    if (!fsync)
+        return;
+    redis_run(r, "CONFIG", "SET", "appendfsync", fsync, NULL);
+    /* Nothing counts until its first file has been written. */
+    assert_eventually(
+        server_number(r, "persistence", "aof_enabled") == 1 &&
+        server_number(r, "persistence", "aof_rewrite_in_progress") == 0 &&
+        server_number(r, "persistence", "aof_rewrite_scheduled") == 0);
+}
+
+static bool has_waitaof(void)
+{
+    redisReply *reply = redis_command(&server, "WAITAOF", "0", "0", "1", NULL);
+    bool has = reply->type == REDIS_REPLY_ARRAY;
+    freeReplyObject(reply);
+    return has;
+}
+
+static int aof_set_up(void **state)
+{
+    int rc = replica_set_up(state);
+    if (!has_waitaof())
+        return rc;
+    set_file(&server, "always");
+    set_file(&replica, "always");
+    return rc;
+}
+
+static void needs_waitaof(void)
+{
+    if (!has_waitaof())
+        test_skip("this server has no WAITAOF (before Redis 7.2)");
+}
+
+/* With the defaults. */
+static void what_files_have_counts(void **state)
+{
+    needs_waitaof();
+    nxl_client *client = waiting_client("&wait_aof=1");
+    nxl_lock *lock = new_lock(client, "k", AOF_TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 10000), NXL_OK, lock);
+    uint64_t deadline = nxl_lock_deadline(lock);
+    assert_result(nxl_lock_extend(lock, 2 * AOF_TTL_MS), NXL_OK, lock);
+    assert_true(nxl_lock_deadline(lock) > deadline);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    assert_result(nxl_once_begin(lock, NULL, 10000), NXL_OK, lock);
+    assert_result(nxl_once_tell(lock, NXL_ONCE_DONE, 0, "x", 1), NXL_OK, lock);
+    assert_true(redis_exists(&replica, "{k}:once"));
+    assert_int_equal(redis_calls(&server, "wait"), 0);
+    assert_true(redis_calls(&server, "waitaof") >= 4);
+    end(lock, client);
+}
+
+static void a_file_that_is_written_each_second_counts(void **state)
+{
+    needs_waitaof();
+    set_file(&server, "everysec");
+    nxl_client *client = waiting_client("&wait_aof=1");
+    nxl_lock *lock = new_lock(client, "k", AOF_TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 10000), NXL_OK, lock);
+    end(lock, client);
+}
+
+static void what_its_file_does_not_have_is_undone(void **state)
+{
+    needs_waitaof();
+    set_file(&server, "no"); /* nothing is known of it then */
+    nxl_client *client = waiting_client("&wait_aof=1&wait_ms=60");
+    nxl_lock *lock = new_lock(client, "k", AOF_TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(nxl_lock_errmsg(lock),
+        "its append-only file did not have it within 60ms");
+    assert_eventually(!redis_exists(&server, "k"));
+    end(lock, client);
+}
+
+/* It has the lock, but not on its disk. */
+static void a_replica_without_a_file_does_not_count(void **state)
+{
+    needs_waitaof();
+    set_file(&replica, NULL);
+    nxl_client *client = waiting_client("&wait_aof=1");
+    nxl_lock *lock = new_lock(client, "k", AOF_TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
+    assert_contains(nxl_lock_errmsg(lock),
+        "0 of 1 replica had it in an append-only file within 1.5s");
+    assert_eventually(!redis_exists(&server, "k"));
+    end(lock, client);
+}
+
+static void its_own_file_may_be_all(void **state)
+{
+    needs_waitaof();
+    char url[256];
+    snprintf(url, sizeof(url), "%s?wait_aof=1", server.unix_url);
+    redis_freeze(&replica);
+    nxl_client *client = client_at(url);
+    nxl_lock *lock = new_lock(client, "k", AOF_TTL_MS);
+    assert_result(nxl_lock_acquire(lock, 10000), NXL_OK, lock);
+    assert_true(redis_calls(&server, "waitaof") >= 1);
+    end(lock, client);
+}
+
+#define aof_test(function) cmocka_unit_test_setup(function, aof_set_up)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_write_waits_once, replica_set_up),
-        cmocka_unit_test_setup(
-            those_that_leave_together_wait_together, replica_set_up),
-        cmocka_unit_test_setup(an_acquire_is_undone, replica_set_up),
-        cmocka_unit_test_setup(a_wait_goes_on_until_one_has_it, replica_set_up),
-        cmocka_unit_test_setup(
-            an_extension_leaves_the_deadline, replica_set_up),
-        cmocka_unit_test_setup(
-            a_fresh_connection_lies_to_nobody, replica_set_up),
-        cmocka_unit_test_setup(each_try_has_its_own_token, replica_set_up),
-        cmocka_unit_test_setup(
-            an_extension_that_writes_nothing_is_unknown, replica_set_up),
-        cmocka_unit_test_setup(a_wait_fits_the_timeout, replica_set_up),
-        cmocka_unit_test_setup(
-            a_wait_fits_the_time_of_one_server, replica_set_up),
-        cmocka_unit_test_setup(no_replica_is_there, replica_set_up),
-        cmocka_unit_test_setup(cut_off_while_it_waits, replica_set_up),
-        cmocka_unit_test_setup(demoted_while_it_waits, replica_set_up),
-        cmocka_unit_test_setup(cancelled_while_it_waits, replica_set_up),
-        cmocka_unit_test_setup(others_keep_place_and_lease, replica_set_up),
-        cmocka_unit_test_setup(a_longer_lease_is_confirmed, replica_set_up),
-        cmocka_unit_test_setup(
-            a_grant_in_line_counts_when_replicas_have_it, replica_set_up),
-        cmocka_unit_test_setup(
-            a_lock_that_is_handed_over_is_confirmed, replica_set_up),
-        cmocka_unit_test_setup(what_the_line_granted_is_undone, replica_set_up),
-        cmocka_unit_test_setup(short_leases_stay_beside_a_wait, replica_set_up),
-        cmocka_unit_test_setup(a_begin_is_tried_again, replica_set_up),
-        cmocka_unit_test_setup(a_record_needs_a_decision, replica_set_up),
-        cmocka_unit_test_setup(
-            what_is_told_is_said_again_until_a_replica_has_it, replica_set_up),
-        cmocka_unit_test_setup(the_user_may_not_wait, replica_set_up),
-        cmocka_unit_test_setup(
-            waitaof_is_refused_where_it_is_unknown, replica_set_up),
+        replica_test(each_write_waits_once),
+        replica_test(those_that_leave_together_wait_together),
+        replica_test(a_wait_goes_on_until_one_has_it),
+        replica_test(each_try_has_its_own_token),
+        replica_test(an_extension_that_writes_nothing_is_unknown),
+        replica_test(a_wait_fits_the_timeout),
+        replica_test(a_wait_fits_the_time_of_one_server),
+        replica_test(cancelled_while_it_waits),
+        replica_test(others_keep_place_and_lease),
+        replica_test(a_longer_lease_is_confirmed),
+        replica_test(a_grant_in_line_counts_when_replicas_have_it),
+        replica_test(a_lock_that_is_handed_over_is_confirmed),
+        replica_test(what_the_line_granted_is_undone),
+        replica_test(short_leases_stay_beside_a_wait),
+        replica_test(a_begin_is_tried_again),
+        replica_test(a_record_needs_a_decision),
+        replica_test(the_user_may_not_wait),
+        replica_test(waitaof_is_refused_where_it_is_unknown),
+        aof_test(what_files_have_counts),
+        aof_test(a_file_that_is_written_each_second_counts),
+        aof_test(what_its_file_does_not_have_is_undone),
+        aof_test(a_replica_without_a_file_does_not_count),
+        aof_test(its_own_file_may_be_all),
     };
     return cmocka_run_group_tests_name(
         "wait_replicas", tests, replica_start, replica_stop);
