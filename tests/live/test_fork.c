@@ -203,7 +203,8 @@ static void the_parent_keeps_its_lock(void **state)
         assert_int_equal(nxl_lock_loss(lock, NULL, 0), NXL_LOSS_NONE);
         assert_true(nxl_lock_held(lock));
     }
-    assert_untouched(lock);
+    assert_untouched(lock); /* nor does a child end a TLS session */
+    assert_int_equal(stats_of(client).connections, on.servers);
     end(lock, client);
 }
 
@@ -262,6 +263,7 @@ static void a_child_makes_its_own(void **state)
 
     acquire_everywhere(h);
     run_child(use_an_own_client, &h);
+    assert_int_equal(stats_of(h.client).connections, on.servers);
     /* It took it over. */
     assert_result(nxl_lock_release(h.lock), NXL_LOST, h.lock);
     end(h.lock, h.client);

@@ -5,10 +5,6 @@
  */
 #include "live/live_rig.h"
 
-#include <sched.h>
-
-enum { ROUNDS = 300, THREADS = 2 };
-
 /* The documented release: delete if the value is still mine. */
 static const char compare_and_delete[] =
     "if redis.call('get', KEYS[1]) == ARGV[1] then "
@@ -95,88 +91,12 @@ static void plain_lock_can_be_adopted(void **state)
     redisFree(plain);
 }
 
-/* ------------------------------------------------------ both, many at once */
-
-static _Atomic int inside, most_inside;
-static _Atomic int ours, theirs;
-
-static void visit(_Atomic int *count)
-{
-    int now_inside = ++inside;
-    if (now_inside > most_inside)
-        most_inside = now_inside;
-    for (int i = 0; i < 5; i++) /* let another one in, if he can come */
-        sched_yield();
-    ++*count;
-    --inside;
-}
-
-static void *visit_plainly(void *argument)
-{
-    static const struct timespec pause = {0, 200000};
-    redisContext *plain = redisConnectUnix(server.path);
-    char token[32];
-    snprintf(token, sizeof(token), "plain-%p", argument);
-    for (int done = 0; plain && !plain->err && done < ROUNDS;) {
-        if (!plain_acquire(plain, token)) {
-            nanosleep(&pause, NULL);
-            continue;
-        }
-        visit(&theirs);
-        if (!plain_release(plain, token))
-            break; /* somebody took it away */
-        done++;
-    }
-    redisFree(plain);
-    return NULL;
-}
-
-static void *visit_ours(void *argument)
-{
-    nxl_lock *lock = argument;
-    for (int done = 0; done < ROUNDS; done++) {
-        if (nxl_lock_acquire(lock, 20000) != NXL_OK)
-            break;
-        visit(&ours);
-        if (nxl_lock_release(lock) != NXL_OK)
-            break;
-    }
-    return NULL;
-}
-
-static void both_kinds_take_turns(void **state)
-{
-    static char names[THREADS];
-    pthread_t plain[THREADS], mine[THREADS];
-    nxl_client *clients[THREADS];
-    nxl_lock *locks[THREADS];
-    inside = most_inside = ours = theirs = 0;
-    for (int i = 0; i < THREADS; i++) {
-        clients[i] = new_client("");
-        locks[i] =
-            lock_with(clients[i], "job", .retry_min_ms = 1, .retry_max_ms = 1);
-        pthread_create(&plain[i], NULL, visit_plainly, &names[i]);
-        pthread_create(&mine[i], NULL, visit_ours, locks[i]);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(plain[i], NULL);
-        pthread_join(mine[i], NULL);
-    }
-    assert_int_equal(most_inside, 1);
-    assert_int_equal(ours, THREADS * ROUNDS);
-    assert_int_equal(theirs, THREADS * ROUNDS);
-    for (int i = 0; i < THREADS; i++)
-        end(locks[i], clients[i]);
-    assert_false(redis_exists(&server, "job"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(plain_client_excludes_us),
         live_test(we_exclude_a_plain_client),
         live_test(plain_lock_can_be_adopted),
-        live_test(both_kinds_take_turns),
     };
     return live_run("interop");
 }

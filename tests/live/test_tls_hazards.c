@@ -252,27 +252,6 @@ static void garbage_under_a_command(void **state)
     front_stop(&front);
 }
 
-static void killed_and_restarted(void **state)
-{
-    nxl_client *client = tls_client(TRUST);
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    cycle(lock);
-    tls_hang_up();
-    cycle(lock);
-    assert_int_equal(stats_of(client).connections, 2);
-    redis_restart(&server);
-    test_pause_ms(LOOKED_AT_MS);
-    cycle(lock);
-    assert_int_equal(stats_of(client).connections, 3);
-    redis_kill(&server);
-    test_pause_ms(LOOKED_AT_MS);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
-    redis_restart(&server);
-    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-}
-
 /* The server sees the end of a client at once, and in order. */
 static void a_goodbye(void **state)
 {
@@ -361,7 +340,6 @@ int main(void)
         tls_test(an_unsolicited_reply),
         tls_test(ended_while_idle),
         tls_test(garbage_under_a_command),
-        tls_test(killed_and_restarted),
         tls_test(a_goodbye),
         tls_test(no_sigpipe),
     };

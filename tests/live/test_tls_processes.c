@@ -68,46 +68,6 @@ static void a_child_frees_a_loop(void **state)
     end(lock, client);
 }
 
-static void renewed_over_a_child(void **state)
-{
-    struct freeing f = {.fds = count_fds()};
-    nxl_client *client = tls_client(TERMS);
-    nxl_lock *lock = lock_with(client, "job", .ttl_ms = 900, .renew = 1);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    for (int i = 0; i < 3; i++) {
-        uint64_t renewals = stats_of(client).renewals;
-        f.h = (struct handles){client, lock};
-        run_child(expect_freed, &f);
-        assert_eventually(stats_of(client).renewals > renewals);
-    }
-    assert_int_equal(nxl_lock_loss(lock, NULL, 0), NXL_LOSS_NONE);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    assert_int_equal(stats_of(client).connections, 1);
-    end(lock, client);
-}
-
-static void use_an_own_client(void *argument)
-{
-    (void)argument;
-    nxl_client *client = tls_client(TERMS);
-    nxl_lock *lock = new_lock(client, "other", 30000);
-    expect(nxl_lock_acquire(lock, 0) == NXL_OK);
-    expect(nxl_lock_release(lock) == NXL_OK);
-    end(lock, client);
-}
-
-static void a_child_with_its_own_client(void **state)
-{
-    nxl_client *client = tls_client(TERMS);
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    for (int i = 0; i < 3; i++)
-        run_child(use_an_own_client, NULL);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    assert_int_equal(stats_of(client).connections, 1);
-    end(lock, client);
-}
-
 /* --------------------------------------------------------------------- exit
  */
 
@@ -307,8 +267,6 @@ int main(int argc, char **argv)
         tls_test(exits_while_renewing),
         tls_test(a_child_frees),
         tls_test(a_child_frees_a_loop),
-        tls_test(renewed_over_a_child),
-        tls_test(a_child_with_its_own_client),
         tls_test(errors_of_the_program),
         tls_test(errors_of_the_library),
         tls_test(one_context_for_each_client),
