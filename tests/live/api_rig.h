@@ -25,11 +25,11 @@ static inline void turn(nxl_client *client, int64_t most_ms)
     assert_int_equal(nxl_client_process(client), NXL_OK);
 }
 
-/* The next event, within 10 s. */
+/* The next event, within 30 s. */
 static inline nxl_event next_event(nxl_client *client)
 {
     nxl_event event;
-    int64_t left, end = test_now_ms() + 10000;
+    int64_t left, end = test_now_ms() + 30000;
     while (!nxl_client_next_event(client, &event)) {
         left = end - test_now_ms();
         assert_true(left > 0);

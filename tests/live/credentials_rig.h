@@ -9,14 +9,12 @@
 #define NXLOCK_TESTS_CREDENTIALS_RIG_H
 
 #define QUORUM_MAX 3
-#include "live/quorum_rig.h"
+#include "live/api_rig.h"
 
 #include <fcntl.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-
-#include "live/loop_rig.h"
 
 #define SECRET "s3cret."
 /* The brief one is for calls that are to end for their time. */
@@ -37,7 +35,7 @@ static struct {
 
 /* What the present group runs with. */
 static struct {
-    bool from_file, by_loop;
+    bool from_file;
     char path[LOCAL_PATH];
 } with;
 
@@ -181,7 +179,6 @@ static inline bool app_is_on(size_t i)
 static inline int credentials_clean(void **state)
 {
     quorum_clean(state);
-    loop_reset(false);
     sem_init(&supply.entered, 0, 0);
     sem_init(&supply.leave, 0, 0);
     local_path(with.path, servers[0].dir, "password");
@@ -256,22 +253,9 @@ static inline nxl_client *app_client(void)
     return app_client_with(PATIENT_MS);
 }
 
-/* The result of a call that was started, when it is over. */
-static inline int loop_result(nxl_client *client, int started)
-{
-    if (started != NXL_PENDING)
-        return started;
-    if (loop.count > LOOP_EVENTS / 2) /* forget the older ones */
-        loop.count = 0;
-    loop_until(client, loop.count + 1);
-    return loop.event[loop.count - 1].result;
-}
-
 static inline int acquire(nxl_client *client, nxl_lock *lock, int64_t wait_ms)
 {
-    int rc = with.by_loop
-                 ? loop_result(client, nxl_lock_acquire_start(lock, wait_ms))
-                 : nxl_lock_acquire(lock, wait_ms);
+    int rc = CALL(client, acquire, lock, wait_ms);
     assert_hidden(nxl_lock_errmsg(lock));
     assert_hidden(nxl_client_errmsg(client));
     return rc;
@@ -279,8 +263,7 @@ static inline int acquire(nxl_client *client, nxl_lock *lock, int64_t wait_ms)
 
 static inline int release(nxl_client *client, nxl_lock *lock)
 {
-    return with.by_loop ? loop_result(client, nxl_lock_release_start(lock))
-                        : nxl_lock_release(lock);
+    return CALL(client, release, lock);
 }
 
 /* It waits, for an acquire over several servers gives each of them a part of
@@ -298,13 +281,6 @@ static inline int release(nxl_client *client, nxl_lock *lock)
 static inline void look_again(void)
 {
     test_pause_ms(8);
-}
-
-static inline uint64_t renewals(nxl_client *client)
-{
-    nxl_stats stats;
-    assert_int_equal(nxl_client_stats(client, &stats, sizeof(stats)), NXL_OK);
-    return stats.renewals;
 }
 
 /* So that the next call finds a connection to each server. */

@@ -6,6 +6,7 @@
  */
 #include "api/private.h"
 #include "live/credentials_rig.h"
+#include "live/renew_rig.h"
 
 /* What happens between two calls. */
 static void nothing(void)
@@ -123,8 +124,8 @@ static bool all_have_refused(nxl_client *client)
         int64_t await_end = test_now_ms() + 30000;                             \
         while (!(condition)) {                                                 \
             assert_true(test_now_ms() < await_end);                            \
-            if (with.by_loop)                                                  \
-                loop_for(client, 5);                                           \
+            if (by_loop)                                                       \
+                turn(client, 5);                                               \
             else                                                               \
                 test_pause_ms(5);                                              \
         }                                                                      \
@@ -141,8 +142,8 @@ static void renewals_go_on(void **state)
     servers_make_user(SECRET "two");
     await(client, all_have_refused(client));
     source_gives(SECRET "two");
-    uint64_t before = renewals(client);
-    await(client, renewals(client) > before);
+    uint64_t before = stats_of(client).renewals;
+    await(client, stats_of(client).renewals > before);
     assert_true(nxl_lock_held(lock));
     assert_result(release(client, lock), NXL_OK, lock);
     end(lock, client);
@@ -210,11 +211,11 @@ static const struct CMUnitTest tests[] = {
     credentials_test(former_passwords_are_hidden_too),
 };
 
-static int run(bool from_file, bool by_loop, bool three)
+static int run(bool from_file, bool loops, bool three)
 {
     char name[64];
     with.from_file = from_file;
-    with.by_loop = by_loop;
+    by_loop = loops;
     snprintf(name, sizeof(name), "credentials (%s, %s, %s)",
         from_file ? "file" : "callback", by_loop ? "event loop" : "blocking",
         three ? "three servers" : "one server");

@@ -4,6 +4,7 @@
  * the client is freed: nothing but the connection waits for it.
  */
 #include "live/credentials_rig.h"
+#include "live/renew_rig.h"
 
 #include <errno.h>
 #include <sys/wait.h>
@@ -187,7 +188,8 @@ static void others_go_on_meanwhile(void **state)
     source_hangs(true);
     redis_run(&servers[1], "CLIENT", "KILL", "USER", "app", NULL);
     look_again();
-    for (uint64_t end = renewals(client) + 3; renewals(client) < end;) {
+    for (uint64_t end = stats_of(client).renewals + 3;
+         stats_of(client).renewals < end;) {
         assert_acquired(client, lock);
         assert_true(nxl_lock_held(held));
         assert_true(app_is_on(0) && app_is_on(2));
@@ -265,8 +267,8 @@ static void so_it_does_for_sentinels(void **state)
 static int in_child(nxl_client *client, nxl_lock *lock)
 {
     unsigned before = atomic_load(&supply.calls);
-    int rc = with.by_loop ? nxl_lock_acquire_start(lock, 0)
-                          : nxl_lock_acquire(lock, 0);
+    int rc =
+        by_loop ? nxl_lock_acquire_start(lock, 0) : nxl_lock_acquire(lock, 0);
     nxl_client_free(client); /* does not wait for the parent's thread */
     return rc == NXL_E_FORKED && atomic_load(&supply.calls) == before ? 0 : 1;
 }
@@ -371,7 +373,7 @@ int main(void)
 {
     int failed = 0;
     for (int i = 0; i < 2; i++) {
-        with.by_loop = i;
+        by_loop = i;
         failed += on_run(one_tcp,
             i ? "callback (event loop, one server)"
               : "callback (blocking, one server)",

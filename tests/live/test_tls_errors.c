@@ -192,13 +192,13 @@ static void set_up(const struct row *row)
 }
 
 static void expect_refusal(
-    const struct row *row, const struct tls_call *call, int64_t wait_ms)
+    const struct row *row, nxl_client *client, nxl_lock *lock, int64_t wait_ms)
 {
     int64_t began = test_now_ms();
-    assert_result(tls_acquire(call, wait_ms), row->result, call->lock);
+    assert_result(CALL(client, acquire, lock, wait_ms), row->result, lock);
     assert_between(test_now_ms() - began, 0, TIMEOUT_MS + LATE_MS);
-    assert_told(call->lock, "rediss://", row->words, row->remedy);
-    assert_false(nxl_lock_held(call->lock));
+    assert_told(lock, "rediss://", row->words, row->remedy);
+    assert_false(nxl_lock_held(lock));
 }
 
 static void a_row(void **state)
@@ -220,18 +220,18 @@ static void a_row(void **state)
     set_up(row);
     tls_url(url, row->host ? row->host : "127.0.0.1", server.tls_port,
         row->parameters ? row->parameters : TRUST);
-    for (int by_loop = 0; by_loop < 2; by_loop++) {
+    for (int api = 0; api < 2; api++) {
         nxl_client *client;
+        by_loop = api;
         assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
         nxl_lock *lock = new_lock(client, "job", 30000);
-        struct tls_call call = {client, lock, by_loop};
         if (row->words) {
-            expect_refusal(row, &call, 0);
-            expect_refusal(row, &call, LONG_WAIT_MS);
+            expect_refusal(row, client, lock, 0);
+            expect_refusal(row, client, lock, LONG_WAIT_MS);
         } else {
-            assert_result(tls_acquire(&call, 0), NXL_OK, lock);
+            assert_result(CALL(client, acquire, lock, 0), NXL_OK, lock);
             assert_value("job", nxl_lock_token(lock));
-            assert_result(tls_release(&call), NXL_OK, lock);
+            assert_result(CALL(client, release, lock), NXL_OK, lock);
         }
         end(lock, client);
     }

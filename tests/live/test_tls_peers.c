@@ -85,21 +85,22 @@ static void peer_stop(struct peer *p)
 
 /* ------------------------------------------------------------ what is told */
 
-static void expect_call_refused(const struct tls_call *call, int64_t wait_ms,
-    bool lasts, const char *words, const char *remedy)
+static void expect_call_refused(nxl_client *client, nxl_lock *lock,
+    int64_t wait_ms, bool lasts, const char *words, const char *remedy)
 {
     int64_t began = test_now_ms();
-    assert_result(tls_acquire(call, wait_ms), NXL_E_UNREACHABLE, call->lock);
+    assert_result(
+        CALL(client, acquire, lock, wait_ms), NXL_E_UNREACHABLE, lock);
     int64_t took = test_now_ms() - began;
     if (wait_ms == 0 || lasts)
         assert_between(took, 0, SHORT_MS + LATE_MS);
     else /* an attempt for which there is no time is not begun */
         assert_between(took, wait_ms / 2, wait_ms + SHORT_MS + LATE_MS);
     if (wait_ms == 0 || lasts)
-        assert_told(call->lock, "rediss://", words, remedy);
+        assert_told(lock, "rediss://", words, remedy);
     else /* the last attempt may have been cut off by the end of the wait */
-        assert_told(call->lock, "rediss://", "the TLS handshake", "");
-    assert_false(nxl_lock_held(call->lock));
+        assert_told(lock, "rediss://", "the TLS handshake", "");
+    assert_false(nxl_lock_held(lock));
 }
 
 /* Refused without a wait and with one, through one API each. */
@@ -109,8 +110,9 @@ static void expect_refused(const char *url, bool wait_by_loop, bool lasts,
     for (int waits = 0; waits < 2; waits++) {
         nxl_client *client = client_at(url);
         nxl_lock *lock = new_lock(client, "job", 30000);
-        struct tls_call call = {client, lock, waits == wait_by_loop};
-        expect_call_refused(&call, waits ? WAIT_MS : 0, lasts, words, remedy);
+        by_loop = waits == wait_by_loop;
+        expect_call_refused(
+            client, lock, waits ? WAIT_MS : 0, lasts, words, remedy);
         end(lock, client);
     }
 }
@@ -319,14 +321,15 @@ static void the_second_has_expired(void **state)
 
 /* The lock is held. A call waits for its quorum and little longer, so the first
  * server's fault may be known only after another one. */
-static void await_told_at_first(const struct tls_call *call, const char *words)
+static void await_told_at_first(
+    nxl_client *client, nxl_lock *lock, const char *words)
 {
     bool told = false;
     for (int calls = 0; calls < 100 && !told; calls++) {
         if (calls > 0)
-            assert_result(tls_acquire(call, 1000), NXL_OK, call->lock);
-        told = strstr(nxl_lock_errmsg_at(call->lock, 0), words);
-        assert_result(tls_release(call), NXL_OK, call->lock);
+            assert_result(CALL(client, acquire, lock, 1000), NXL_OK, lock);
+        told = strstr(nxl_lock_errmsg_at(lock, 0), words);
+        assert_result(CALL(client, release, lock), NXL_OK, lock);
     }
     assert_true(told);
 }
@@ -345,18 +348,18 @@ static void of_three(
     snprintf(list, sizeof(list), "%s%sguard_restarts=off,%s,%s", faulty_url,
         strchr(faulty_url, '?') ? "&" : "?", others[0].unix_url,
         two_faulty ? none.url : others[1].url);
-    for (int by_loop = 0; by_loop < 2; by_loop++) {
+    for (int api = 0; api < 2; api++) {
         nxl_client *client = client_at(list);
         nxl_lock *lock = new_lock(client, "job", 30000);
-        struct tls_call call = {client, lock, by_loop};
+        by_loop = api;
         int64_t began = test_now_ms();
-        int rc = tls_acquire(&call, two_faulty ? WAIT_MS : 0);
+        int rc = CALL(client, acquire, lock, two_faulty ? WAIT_MS : 0);
         assert_result(rc, two_faulty ? NXL_E_UNREACHABLE : NXL_OK, lock);
         assert_between(test_now_ms() - began, 0, most_ms);
         if (two_faulty)
             assert_told(lock, words, "2 of 3 servers are needed", none.name);
         if (!two_faulty)
-            await_told_at_first(&call, words);
+            await_told_at_first(client, lock, words);
         end(lock, client);
     }
     if (two_faulty)

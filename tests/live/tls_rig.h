@@ -7,9 +7,7 @@
 #ifndef NXLOCK_TESTS_LIVE_TLS_RIG_H
 #define NXLOCK_TESTS_LIVE_TLS_RIG_H
 
-#include "live/live_rig.h"
-
-#include <poll.h>
+#include "live/api_rig.h"
 
 #include "support/certs.h"
 #include "support/redis_tls.h"
@@ -103,48 +101,6 @@ static inline nxl_client *tls_client(const char *parameters)
     char url[TLS_URL];
     tls_url(url, "127.0.0.1", server.tls_port, parameters);
     return client_at(url);
-}
-
-/* --------------------------------------------- one call through either API */
-
-/* Until the event of the operation that has begun, 30 s at most. */
-static inline int tls_loop_result(nxl_client *client)
-{
-    struct pollfd fds[8];
-    int timeout_ms;
-    nxl_event event;
-    int64_t end = test_now_ms() + 30000;
-    while (!nxl_client_next_event(client, &event)) {
-        assert_true(test_now_ms() < end);
-        size_t count = nxl_client_pollfds(client, fds, 8, &timeout_ms);
-        assert_true(poll(fds, (nfds_t)count, timeout_ms) >= 0);
-        assert_int_equal(nxl_client_process(client), NXL_OK);
-    }
-    return event.result;
-}
-
-struct tls_call {
-    nxl_client *client;
-    nxl_lock *lock;
-    bool by_loop;
-};
-
-static inline int tls_result(const struct tls_call *call, int rc)
-{
-    return rc == NXL_PENDING ? tls_loop_result(call->client) : rc;
-}
-
-static inline int tls_acquire(const struct tls_call *call, int64_t wait_ms)
-{
-    return tls_result(call, call->by_loop
-                                ? nxl_lock_acquire_start(call->lock, wait_ms)
-                                : nxl_lock_acquire(call->lock, wait_ms));
-}
-
-static inline int tls_release(const struct tls_call *call)
-{
-    return tls_result(call, call->by_loop ? nxl_lock_release_start(call->lock)
-                                          : nxl_lock_release(call->lock));
 }
 
 #endif
