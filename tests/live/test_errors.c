@@ -149,28 +149,6 @@ static void busy_script_refuses(void **state)
     assert_false(redis_exists(&server, "job"));
 }
 
-static void loading_server_refuses(void **state)
-{
-    struct fake *fake = fake_start(
-        "EXPECT-HANDSHAKE\n"
-        "EXPECT SET job * NX PX 5000\n"
-        "SEND -LOADING Redis is loading the dataset in memory\\r\\n\n"
-        "EXPECT SET job * NX PX 5000\n"
-        "SEND -LOADING Redis is loading the dataset in memory\\r\\n\n"
-        "SERVE\n");
-    bool tcp = server_url == server.url;
-    const char *url = tcp ? fake_tcp_url(fake) : fake_url(fake);
-    nxl_client *client = client_at(url);
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_told(lock, url, "LOADING Redis is loading", "try again later");
-    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-    assert_no_text(fake_join(fake));
-    fake_free(fake);
-}
-
 /* False: the machine was too slow for a second attempt. */
 static bool refused_and_then_silent(void)
 {
@@ -329,7 +307,6 @@ int main(void)
         error_test(lack_of_replicas_refuses),
         error_test(failed_dump_refuses),
         error_test(busy_script_refuses),
-        error_test(loading_server_refuses),
         error_test(refusal_and_then_silence),
         error_test(replica_refuses),
         error_test(giant_under_the_name),

@@ -131,14 +131,6 @@ static void web_server(void **state)
                "<html>no</html>\r\n",
         false, true);
     meet(NXL_E_NOT_REDIS, "HTTP/1.1 400 Bad Request", which_port);
-    peer_start("HTTP/1.1 200 OK\r\n\r\n", false, false);
-    meet(NXL_E_NOT_REDIS, "HTTP/1.1 200 OK", which_port);
-}
-
-static void mail_server(void **state)
-{
-    peer_start("220 mail.example.com ESMTP\r\n", false, false);
-    meet(NXL_E_NOT_REDIS, "220 mail.example.com", which_port);
 }
 
 /* What a TLS server answers to plain text: an alert. */
@@ -146,12 +138,6 @@ static void tls_port(void **state)
 {
     peer_start("\x15\x03\x03\x01\x02\x02\x46", false, true);
     meet(NXL_E_NOT_REDIS, "\\x15\\x03\\x03", "a TLS port needs rediss://");
-}
-
-static void garbage(void **state)
-{
-    peer_start("\xff\xfe\x01\x02garbage\x7f\r\n\r\n", true, false);
-    meet(NXL_E_NOT_REDIS, "\\xff\\xfe", which_port);
 }
 
 static void endless_line(void **state)
@@ -225,9 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(web_server),
-        cmocka_unit_test(mail_server),
         cmocka_unit_test(tls_port),
-        cmocka_unit_test(garbage),
         cmocka_unit_test(endless_line),
         cmocka_unit_test(giant_array),
         cmocka_unit_test(giant_string_announced),
