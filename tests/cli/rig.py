@@ -276,3 +276,37 @@ def nx(program, *words, **more):
     return subprocess.run(
         [program, *words], stdin=subprocess.DEVNULL, capture_output=True,
         timeout=60, check=False, **more)
+
+
+class Cases(Tap):
+    """Runs of nxlock, each with all that is expected of it in one result,
+    whose name says what was run on what."""
+
+    SECRET = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-")
+
+    def __init__(self, program, server):
+        super().__init__()
+        self.program, self.server = program, server
+
+    def gives(self, given, words, code, out="", *said, tokens=False, **more):
+        """The output is out, a pattern, or for a function, what it takes for
+        good. Standard error has these words, and none without any. No token is
+        shown, unless tokens says that one is a name here."""
+        if isinstance(words, str):
+            words = words.split()
+        done = nx(self.program, *words, **more)
+        got, err = (text.decode("utf-8", "surrogateescape")
+                    for text in (done.stdout, done.stderr))
+        good = (out(got) if callable(out) else
+                re.fullmatch(out, got, re.S)) and (
+            done.returncode == code and bool(err) == bool(said) and
+            all(word in err for word in said) and
+            (tokens or not self.SECRET.search(got + err)))
+        line = " ".join(os.path.basename(word) if os.path.isabs(word) else
+                        word.replace(self.server.folder, "")
+                        for word in words)
+        self.check(good, f"{given}: nxlock {line[:100]}: {code}",
+                   f"exit code {done.returncode}\noutput: {got[:3000]!r}\n"
+                   f"is to match: {out!r}\nstandard error: {err[:3000]!r}\n"
+                   f"is to have: {said!r}")
+        return got, err

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Taking a lock from somebody: only the one that was named or shown, never
-without a word, and never what is no lock.
-Usage: test_unlock.py PATH-OF-NXLOCK
+"""test_unlock.py NXLOCK: unlock removes only the lock that was named or shown,
+never without a word, and nothing that is no lock. Several holders are the
+matter of test_holders.py, the line that of test_line.py.
 """
 
 import os
@@ -11,155 +11,118 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Cases, Server, await_, clean_environment
 from terminal import CTRL_C, Terminal, gone
 
 UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
-OTHER = "7fa459ea-ee8a-4ca4-894e-db77e160355e"
 TOKEN = UUID + "@db7:41233:backup"
+OTHER = "7fa459ea-ee8a-4ca4-894e-db77e160355e@b"
+NUMBER = "1795296609859843"
+
+# The value at x, and whether it has a TTL; the options; the exit code; what
+# the messages have; whether the key is there afterwards.
+CASES = (
+    ("held", TOKEN, True, "", 64, ["--token TOKEN"], True),
+    ("held", TOKEN, True, f"--force --token {TOKEN}", 64,
+     ["exclude each other"], True),
+    ("held", TOKEN, True, f"--token {TOKEN[:20]}", 64, ["all of it"], True),
+    ("free", None, True, f"--token {TOKEN}", 1, ["already free"], False),
+    ("held", TOKEN, True, f"--token {TOKEN}", 0, [], False),
+    ("another's", OTHER, True, f"--token {TOKEN}", 75,
+     ["but held by b", "nothing was removed"], True),
+    ("free", None, True, "--force --yes", 1, ["already free"], False),
+    ("held, no terminal", TOKEN, True, "--force", 64,
+     ["--yes", "held by db7:41233:backup"], True),
+    ("held", TOKEN, True, "--force -y", 0, ["held by db7:41233:backup"], False),
+    ("another format", "my-own-format", True, "--force --yes", 0,
+     ["held by my-own-format"], False),
+    ("a time", "1000000000.5", False, "--force --yes", 0, ["held by"], False),
+    ("data", "the only copy", False, "--force --yes", 69,
+     ["may be a program's data"], True),
+    ("a long value", "v" * 600, True, "--force --yes", 69, ["too long"], True),
+)
+# Keys beside a lock's, by name; options; exit code; messages.
+NUMBERS = (
+    ("a counter", "{job}:f", "{job}:f", "", 69, "fencing counter"),
+    ("a counter below a prefix", "tenant:{job}:f", "{job}:f",
+     "--prefix tenant:", 69, "fencing counter"),
+    ("a name that only ends like it", "job:f", "job:f", "", 0, "held by"),
+)
 
 
-class Room(Tap):
-    def __init__(self, program, server):
-        super().__init__()
-        self.program, self.server = program, server
-
-    def hold(self, value=TOKEN, *more):
-        self.server.cli("SET", "x", value, *(more or ("PX", "60000")))
-
+class Room(Cases):
     def there(self):
         return self.server.cli("GET", "x").decode().rstrip("\n")
 
-    def gives(self, code, name, *words):
-        done = nx(self.program, "unlock", *words)
-        said = done.stderr.decode()
-        self.check(done.returncode == code, name,
-                   f"{done.returncode}: {said}")
-        self.check(not done.stdout and UUID not in said,
-                   "no token is shown", said)
-        return said
+    def hold(self, value=TOKEN, ttl=True):
+        self.server.cli("SET", "x", value, *(("PX", "60000") if ttl else ()))
 
-    def usage(self):
-        said = self.gives(64, "neither --token nor --force", "x")
-        self.check("--token TOKEN" in said, "and says what to write", said)
-        said = self.gives(64, "both", "x", "--force", "--token", TOKEN)
-        self.check("exclude each other" in said, "and says so", said)
-        self.gives(64, "no name", "--force", "--yes")
-        said = self.gives(64, "half a token", "x", "--token", TOKEN[:20])
-        self.check("all of it" in said, "and says so", said)
-
-    def by_token(self):
-        self.gives(1, "by token, a free name", "x", "--token", TOKEN)
-        self.hold(OTHER + "@b")
-        said = self.gives(75, "another holds it", "x", "--token", TOKEN)
-        self.check("but held by b" in said, "and is named", said)
-        self.equal(self.there(), OTHER + "@b", "and keeps it")
-        self.hold()
-        said = self.gives(0, "the right token", "x", "--token", TOKEN)
-        self.equal(said, "", "is silent")
-        self.equal(self.there(), "", "and removes it")
-
-    def by_force(self):
-        said = self.gives(1, "by force, a free name", "x", "--force", "--yes")
-        self.check("already free" in said, "is said", said)
-        self.hold()
-        said = self.gives(64, "nobody to be asked", "x", "--force")
-        self.check("--yes" in said and "held by db7:41233:backup" in said,
-                   "and says what and how", said)
-        self.equal(self.there(), TOKEN, "removes nothing")
-        said = self.gives(0, "--force --yes", "x", "--force", "-y")
-        self.check("held by db7:41233:backup" in said, "says who it was", said)
-        self.equal(self.there(), "", "and removes it")
-        self.hold("my-own-format", "PX", "60000")
-        self.gives(0, "a lock of another format", "x", "--force", "--yes")
-        self.equal(self.there(), "", "is removed too")
-        self.hold("1000000000.5", "NX")
-        self.gives(0, "and one that is a time", "x", "--force", "--yes")
-        self.equal(self.there(), "", "is removed too")
-
-    def data(self):
-        self.hold("the only copy", "NX")
-        said = self.gives(69, "a value without an end", "x", "--force",
-                          "--yes")
-        self.check("may be a program's data" in said, "is taken for data", said)
-        self.equal(self.there(), "the only copy", "and left alone")
+    def table(self):
+        for given, value, ttl, options, code, said, stays in CASES:
+            self.server.cli("DEL", "x")
+            if value:
+                self.hold(value, ttl)
+            self.gives(given, f"unlock x {options}", code, "", *said)
+            self.equal(self.there(), value if stays else "",
+                       f"{given}: the key after unlock x {options}")
+        for given, key, name, options, code, said in NUMBERS:
+            self.server.cli("SET", key, NUMBER, "PX", "60000")
+            self.gives(given, f"unlock {name} --force --yes {options}", code,
+                       "", said)
+            self.equal(self.server.cli("GET", key).decode().strip(),
+                       NUMBER if code else "", f"{given}: the key afterwards")
         self.server.cli("DEL", "x")
         self.server.cli("LPUSH", "x", "1")
-        self.gives(69, "a list", "x", "--force", "--yes")
-        self.equal(self.server.cli("LLEN", "x"), b"1\n", "is left alone")
+        self.gives("a list", "unlock x --force --yes", 69, "", "'x'")
+        self.equal(self.server.cli("LLEN", "x"), b"1\n", "a list: it stays")
         self.server.cli("DEL", "x")
-        self.hold("v" * 600, "PX", "60000")
-        self.server.cli("SET", "{job}:f", "1795296609859843", "PX", "60000")
-        said = self.gives(69, "a counter", "{job}:f", "--force", "--yes")
-        self.check("fencing counter" in said, "is told as what it is", said)
-        self.server.cli("SET", "tenant:{job}:f", "17", "PX", "60000")
-        said = self.gives(69, "below a prefix", "{job}:f", "--force", "--yes",
-                          "--prefix", "tenant:")
-        self.check("fencing counter" in said, "likewise", said)
-        self.server.cli("SET", "job:f", "17", "PX", "60000")
-        self.gives(0, "a name that only ends like it", "job:f", "--force",
-                   "--yes")
-        self.gives(69, "a value that is not seen whole", "x", "--force",
-                   "--yes")
-        self.equal(len(self.there()), 600, "is left alone")
-        self.server.cli("DEL", "x")
-
-    def asked(self, keys, change=None):
-        """At a terminal: the code, and what it showed."""
-        with Terminal([self.program, "unlock", "x", "--force"]) as terminal:
-            await_(lambda: "[y/N] " in terminal.text())
-            if change:
-                change()
-            terminal.type(keys)
-            await_(lambda: terminal.leader.poll() is not None)
-            code = terminal.leader.poll()
-        return code, terminal.text()  # all of it has been read by now
+        self.gives("no name", "unlock --force --yes", 64, "", "NAME")
+        self.gives("no server", f"unlock x --force --yes -u "
+                   f"unix://{self.server.folder}/none", 69, "", "none")
 
     def at_terminal(self):
-        self.hold()
-        code, text = self.asked(b"n\n")
-        self.equal(code, 75, "no, at a terminal")
-        self.check("held by db7:41233:backup" in text, "was asked", text)
-        self.equal(self.there(), TOKEN, "keeps it")
-        self.equal(self.asked(b"\n")[0], 75, "nor does no word")
-        self.equal(self.asked(b"\x04")[0], 75, "nor does the end")
-        self.equal(self.asked(CTRL_C)[0], -2, "nor does Ctrl-C")
-        self.equal(self.there(), TOKEN, "remove it")
-        code, text = self.asked(
-            b"y\n", lambda: self.hold(OTHER + "@next"))
-        self.equal(code, 1, "yes, of what is not there any more")
-        self.check("changed hands" in text, "is said", text)
-        self.equal(self.there(), OTHER + "@next", "and the next one stays")
-        self.equal(self.asked(b"yes\n")[0], 0, "yes")
-        self.equal(self.there(), "", "removes it")
+        """What is typed, what happens before, the exit code, what is there."""
+        for given, keys, next_one, code, left in (
+                ("no", b"n\n", None, 75, TOKEN),
+                ("no word", b"\n", None, 75, TOKEN),
+                ("the end", b"\x04", None, 75, TOKEN),
+                ("Ctrl-C", CTRL_C, None, -2, TOKEN),
+                ("yes, too late", b"y\n", OTHER, 1, OTHER),
+                ("yes", b"yes\n", None, 0, "")):
+            self.hold()
+            with Terminal([self.program, "unlock", "x", "--force"]) as terminal:
+                await_(lambda: "[y/N] " in terminal.text())
+                if next_one:
+                    self.hold(next_one)
+                terminal.type(keys)
+                await_(lambda: terminal.leader.poll() is not None)
+                got = terminal.leader.poll()
+            text = terminal.text()  # all of it has been read by now
+            self.check(got == code and "held by db7:41233:backup" in text and
+                       ("changed hands" in text) == bool(next_one),
+                       f"asked at a terminal: {given}: {code}", (got, text))
+            self.equal(self.there(), left,
+                       f"asked at a terminal: {given}: the key afterwards")
 
     def the_evicted(self):
-        """run notices at its next renewal, and the command is stopped."""
         child = subprocess.Popen(
             [self.program, "run", "x", "--ttl", "3s", "--", "sleep", "60"],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         await_(lambda: self.there() != "")
-        said = self.gives(0, "evicting a run", "x", "--force", "--yes")
-        self.check(":sleep, " in said, "which is named", said)
-        self.check(await_(lambda: gone(child.pid)), "ends it in time")
-        self.equal(child.wait(), 79, "as a lock that was lost")
-        child.stderr.close()
+        self.gives("held by run", "unlock x --force --yes", 0, "", ":sleep, ")
+        self.check(await_(lambda: gone(child.pid)),
+                   "held by run: it ends at its next renewal")
+        self.equal(child.wait(), 79, "held by run: its exit code, lock lost")
 
 
-def main():
+def main(program):
     with Server() as server:
         clean_environment(server)
-        room = Room(sys.argv[1], server)
-        room.usage()
-        room.by_token()
-        room.by_force()
-        room.data()
+        room = Room(program, server)
+        room.table()
         room.at_terminal()
         room.the_evicted()
-        said = room.gives(69, "no server", "x", "--force", "--yes", "-u",
-                          "unix://" + os.path.join(server.folder, "none"))
-        room.check("none" in said, "is named", said)
         return room.done()
 
 
-sys.exit(main())
+sys.exit(main(os.path.abspath(sys.argv[1])))
