@@ -241,7 +241,8 @@ static bool life_begins(const char *word, const char *argument)
     return true;
 }
 
-/* result: its caller gets it. end: of the lease, with its handle. held:5000: so
+/* result: its caller gets it. end: of the lease, with its handle. all:900: the
+ * handle's other names are granted, and may be held for 900 ms. held:5000: so
  * long, in ms. down:2, dial:2: that server is down, or begins to connect.
  * message: it was handed over. none: no message will come. silence: no answer
  * until the call is over. */
@@ -261,6 +262,8 @@ static bool life_call(const char *word, const char *argument)
         else
             life_seen(&life);
         add("%s", result_word(life.result));
+    } else if (is(word, "all")) {
+        life_all_granted(&life, true, option_ms(argument), scene.now);
     } else if (is(word, "held")) {
         scene.now = life.lease.granted_at + option_ms(argument);
         lease_extend(&life.lease, scene.now + NS_PER_S);
