@@ -517,7 +517,9 @@ packages() {
 # have played some of them.
 faults() {
     say "striking"
-    for tool in nxlock-faults "nxlock-once-faults --keys 5000" \
+    chaos="--only chaos --only chaos-guarded --only kinds"
+    for tool in nxlock-faults "nxlock-faults --seconds 60 $chaos" \
+        "nxlock-once-faults --keys 5000" \
         "nxlock-failover --runs 3" \
         "nxlock-failover --event planned --guard on --runs 10 --busy 2" \
         nxlock-once-failover "nxlock-sentinel --runs 3" \

@@ -33,11 +33,11 @@ valkey-newest  forky                        valkey  failovers
 END
 }
 
-live='contention denied errors inspect interop line_bounds line_chaos
-    line_release line_scripts lock names once_scripts once_values
-    once_waits permit_chaos permit_copies permit_crossings permit_cuts
-    permit_failover permit_faults permit_scripts permits timestamps
-    wait_faults wait_replicas warning fence'
+live='denied errors inspect interop line_bounds line_release
+    line_scripts lock names once_scripts once_values once_waits
+    permit_copies permit_crossings permit_cuts permit_failover
+    permit_faults permit_scripts permits timestamps wait_faults
+    wait_replicas warning fence'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 unset CDPATH # cd would print where it went
 support=$(cd "$(dirname "$0")/support" && pwd) || exit 1
@@ -371,9 +371,9 @@ test_with() { # NAME WHAT
     fi
 }
 failovers_with() { # NAME WHAT
-    play "$1" "failovers of $2" nxlock-failover
-    play "$1" "failovers of $2 with Sentinels" nxlock-sentinel --jobs 4 \
-        --guard on --guard off
+    play "$1" "failovers of $2" nxlock-failover --runs 3
+    play "$1" "failovers of $2 with Sentinels" nxlock-sentinel --runs 3 \
+        --jobs 4 --guard on --guard off
 }
 play() { # NAME WHAT PROGRAM [ARGUMENT...]
     server=$store/$1/redis-server
@@ -385,7 +385,7 @@ play() { # NAME WHAT PROGRAM [ARGUMENT...]
         skip "$played"
         return
     fi
-    run env TMPDIR="$work" "$rig" --runs 3 --server "$server" "$@"
+    run env TMPDIR="$work" NXLOCK_REDIS_SERVER="$server" "$rig" "$@"
     code=$?
     report "$played" "$code"
     if [ "$code" -eq 0 ]; then
@@ -434,6 +434,8 @@ while read -r name releases program failovers <&3; do
     fi
     got=$(date +%s)
     test_with "$name" "$version"
+    play "$name" "chaos with $version" nxlock-faults \
+        --only chaos --only chaos-guarded --only kinds
     [ -z "$failovers" ] || failovers_with "$name" "$version"
     echo "# $version: $how, $((got - began)) s; tests, $(($(date +%s) - got)) s"
 done 3< "$work/table"

@@ -5,12 +5,14 @@ what is expected. Everything random is drawn from the seed, the fault and the
 column."""
 
 import collections
+import math
 import os
 import pathlib
 import random
 import signal
 import sqlite3
 import tempfile
+import threading
 import time
 
 import record
@@ -37,7 +39,9 @@ INSERT INTO refused VALUES (0);
 class Contender:
     def __init__(self, cell, who):
         self.cell, self.who = cell, who
-        self.record = record.Record(who, cell.directory / f"record{who}")
+        self.kind = cell.kinds[who]
+        self.record = record.Record(
+            who, cell.directory / f"record{who}", self.kind)
         self.stops = []
         self.stopped = False
         self.begin()
@@ -52,13 +56,16 @@ class Contender:
                 NXLOCK_CLOCK_FILE=str(cell.clock),
                 ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "")
                 + ":verify_asan_link_order=0")
+        if self.kind.old:
+            environment["LD_PRELOAD"] = os.environ["NXLOCK_OLD_LIBRARY"]
         self.process = stage.start(
             [cell.programs / "nxlock-fault-contender",
              cell.url_of(self.who), self.record.path, cell.resource, TTL_MS,
              TIMEOUT_MS, cell.fault.write_ms, self.who % 2,
              int(cell.fault.proxied),
              cell.fault.max_hold_ms if self.who % 2 else 0,
-             cell.dice.getrandbits(60)], env=environment)
+             cell.dice.getrandbits(60), "k", 0, *self.kind.arguments()],
+            env=environment)
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -86,7 +93,12 @@ class Contender:
     def kill(self):
         self.process.kill()
         self.process.wait()
-        self.record.died(stage.now_ns())
+        with self.cell.reading:
+            self.record.died(stage.now_ns())
+
+    def holds_since(self, since):
+        holds = self.record.holds
+        return bool(holds) and holds[-1].begin > since
 
     def hung(self):
         """Calls that outlasted their deadline while the process ran."""
@@ -95,6 +107,12 @@ class Contender:
                    not any(began <= stop[1] and stop[0] <= now
                            for stop in self.stops)
                    for began, now, most in self.record.late)
+
+
+class Turn(threading.local):
+    """Of a fault that takes turns with others: when its turn ends."""
+
+    end = math.inf
 
 
 class Cell:
@@ -106,6 +124,11 @@ class Cell:
         self.programs = pathlib.Path(programs)
         self.strikes, self.complaints = 0, []
         self.extra, self.contenders = [], []
+        self.kinds = fault.kinds.get(column, (record.Kind(),) * CONTENDERS)
+        self.turn = Turn()
+        self.reading = threading.RLock()  # the records
+        self.ordering = threading.Lock()  # the proxies
+        self.threads = None               # of a fault that needs several
         self.pauses = stage.Pauses()
         self.other_place = None
 
@@ -114,10 +137,19 @@ class Cell:
     def goes_on(self):
         """Time is left; and where two holders have to be seen, they have
         not been, or did no harm yet."""
+        if time.monotonic() > self.turn.end:
+            return False
         if self.expected == "ok":
             return time.monotonic() < self.end
         return time.monotonic() < self.force_end and not (
             self.overlaps() and (self.harm() or not self.fault.harms))
+
+    def take_turn(self, strike, seconds):
+        self.turn.end = time.monotonic() + seconds
+        try:
+            strike(self)
+        finally:
+            self.turn.end = math.inf
 
     def harm(self):
         _lost, lost_plain, _writes, refused = self.resource_row()
@@ -135,8 +167,9 @@ class Cell:
             action(server)
 
     def order(self, *words):
-        for front in self.stage.fronts:
-            front.order(*words)
+        with self.ordering:
+            for front in self.stage.fronts:
+                front.order(*words)
 
     def complain(self, text):
         if text not in self.complaints:
@@ -204,9 +237,10 @@ class Cell:
 
     def holds(self):
         found = []
-        for contender in self.contenders:
-            contender.record.read()
-            found += contender.record.holds
+        with self.reading:
+            for contender in self.contenders:
+                contender.record.read()
+                found += contender.record.holds
         return found
 
     def overlaps(self):
@@ -215,8 +249,10 @@ class Cell:
 
     def url_of(self, who):
         if self.other_place and who % 3 == 0:
-            return f"unix://{self.other_place}?max_ttl_ms={MAX_TTL_MS}"
-        return self.stage.url
+            url = f"unix://{self.other_place}?max_ttl_ms={MAX_TTL_MS}"
+        else:
+            url = self.stage.url
+        return url.replace("?", "?poll=1&") if self.kinds[who].poll else url
 
     def all_answered(self):
         """Each has been told yes or no by servers that vote."""
@@ -262,12 +298,15 @@ class Cell:
                     contender.process.wait()
                     contender.record.close()
                 self.stage.close()
+                if self.threads:
+                    self.threads.shutdown()
 
     def play(self):
         if self.fault.prepare:
             self.fault.prepare(self)
         began = stage.now_ns()
-        self.contenders += [Contender(self, i) for i in range(CONTENDERS)]
+        self.contenders += [
+            Contender(self, i) for i in range(len(self.kinds))]
         self.await_grant(began, FIRST_S, "nobody got it at first")
         stage.await_true(self.all_answered, "all processes met the servers",
                          FIRST_S)
@@ -325,6 +364,7 @@ class Cell:
             "fault": self.fault.name, "column": self.column,
             "expected": self.expected, "strikes": self.strikes,
             "grants": len(holds), "overlaps": len(both), "writes": writes,
+            "together": len(record.together(holds, stage.now_ns())),
             "refused": refused, "lost": lost, "lost_plain": lost_plain,
             "disorder": record.disorder(holds, not both),
             "left": len(self.left),
@@ -345,7 +385,6 @@ class Cell:
         for member, text in (
                 ("lost", "HARM: updates lost in spite of the check"),
                 ("disorder", "HARM: fencing numbers out of order"),
-                ("left", "keys left behind"),
                 ("mixed_up", "HARM: replies to another question"),
                 ("hung", "calls beyond their deadline")):
             if seen[member]:
@@ -356,6 +395,8 @@ class Cell:
             self.complain("two holders were not shown")
         if self.expected != "ok" and self.fault.harms and not self.harm():
             self.complain("two holders did no harm even without the check")
+        if seen["left"] and not self.fault.leaves:
+            self.complain(f"keys left behind: {seen['left']}")
         if not seen["strikes"]:
             self.complain("the fault did not happen")
         if self.column == "redlock2" and seen["gap_ms"] > GAP_S * 1000:

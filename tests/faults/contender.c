@@ -42,6 +42,8 @@ static struct {
     int max_hold_ms;
     int hold_ms; /* 0: as work_ms() says */
     bool renew;
+    int permits, weight, shared;
+    bool fence;
     uint64_t dice;
     nxl_client *client;
     nxl_lock *lock;
@@ -170,6 +172,24 @@ static void hang(uint64_t *deadline)
         pause_ms(SLICE_MS);
 }
 
+/* Increments what only one may write at a time; without a fencing token it only
+ * waits. */
+static void increment(int ms, uint64_t *deadline)
+{
+    struct reading reading = {0};
+    if (me.fence)
+        reading = resource_read(me.resource, nxl_lock_fence(me.lock));
+    bool held = work(ms / 2, deadline);
+    if (held && ms >= me.ttl_ms / 2 && !me.renew && below(2) == 0)
+        extend();
+    if (held && work(ms / 2, deadline) && me.fence) {
+        /* From here on it does not ask: the write is on its way. */
+        note("W %llu\n", N(nxl_now_ns()));
+        pause_ms(me.write_ms);
+        resource_write(me.resource, &reading);
+    }
+}
+
 static void hold(void)
 {
     uint64_t deadline = nxl_lock_deadline(me.lock);
@@ -179,18 +199,7 @@ static void hold(void)
         hang(&deadline);
         return;
     }
-    struct reading reading =
-        resource_read(me.resource, nxl_lock_fence(me.lock));
-    int ms = work_ms();
-    bool held = work(ms / 2, &deadline);
-    if (held && ms >= me.ttl_ms / 2 && !me.renew && below(2) == 0)
-        extend();
-    if (held && work(ms / 2, &deadline)) {
-        /* From here on it does not ask: the write is on its way. */
-        note("W %llu\n", N(nxl_now_ns()));
-        pause_ms(me.write_ms);
-        resource_write(me.resource, &reading);
-    }
+    increment(work_ms(), &deadline);
     note("E %llu\n", N(nxl_now_ns()));
     uint64_t began = nxl_now_ns();
     int rc = nxl_lock_release(me.lock);
@@ -231,7 +240,10 @@ static bool open_all(
     lock.ttl_ms = me.ttl_ms;
     lock.renew = me.renew;
     lock.max_hold_ms = me.max_hold_ms;
-    lock.fence = 1;
+    lock.permits = me.permits;
+    lock.weight = me.weight;
+    lock.shared = me.shared;
+    lock.fence = me.fence;
     lock.label = COMMON_NAME;
     lock.retry_min_ms = 5;
     lock.retry_max_ms = 25;
@@ -246,10 +258,11 @@ static bool open_all(
 
 int main(int argc, char **argv)
 {
-    if (argc < 11 || argc > 13) {
+    if (argc < 11 || (argc > 13 && argc != 17)) {
         fprintf(stderr, "usage: contender URL RECORD RESOURCE TTL_MS "
                         "TIMEOUT_MS WRITE_MS RENEW ASKERS "
-                        "MAX_HOLD_MS SEED [NAME [HOLD_MS]]\n");
+                        "MAX_HOLD_MS SEED [NAME [HOLD_MS "
+                        "[PERMITS WEIGHT SHARED FENCE]]]\n");
         return 2;
     }
     me.ttl_ms = (int)strtol(argv[4], NULL, 10);
@@ -258,6 +271,12 @@ int main(int argc, char **argv)
     me.max_hold_ms = (int)strtol(argv[9], NULL, 10);
     me.hold_ms = argc > 12 ? (int)strtol(argv[12], NULL, 10) : 0;
     me.renew = strcmp(argv[7], "1") == 0;
+    me.fence = argc < 17 || strcmp(argv[16], "1") == 0;
+    if (argc == 17) {
+        me.permits = (int)strtol(argv[13], NULL, 10);
+        me.weight = (int)strtol(argv[14], NULL, 10);
+        me.shared = (int)strtol(argv[15], NULL, 10);
+    }
     me.dice = strtoull(argv[10], NULL, 10);
     if (!open_all(
             argv[1], argv[2], argv[3], argc > 11 ? argv[11] : COMMON_NAME))

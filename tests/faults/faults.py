@@ -6,7 +6,9 @@ two may, so the function forces it, at a hold that it has picked, until it has
 been seen and has done harm."""
 
 import dataclasses
+import os
 
+import chaos
 import clients
 import stage
 import waiters
@@ -20,6 +22,7 @@ MAJORITY = {**dict.fromkeys(ALL, "two"), "redlock2": "ok"}
 UNGUARDED = {"one": "two", "replica": "two", "redlock3": "two"}
 # Where there is a line.
 LINE = {"one": "ok", "replica": "ok"}
+REDLOCK = {"redlock2": "ok", "redlock3": "ok"}
 
 
 @dataclasses.dataclass
@@ -36,8 +39,10 @@ class Fault:
     write_ms: int = 3
     max_hold_ms: int = 0  # of those that renew; 0: no limit
     prepare: object = None
+    leaves: bool = False  # the key of one that was killed
     harms: bool = True  # "two": an update is lost by it, without the check
     checks: tuple = ()
+    kinds: dict = dataclasses.field(default_factory=dict)  # by column
 
 
 # ---------------------------------------------------------------- the network
@@ -357,6 +362,19 @@ def unknowns(cell, seen):
         cell.complain("no outcome was unknown")
 
 
+NETWORK = chaos.turns(delay, cut, reset, torn, black_hole, lost_replies,
+                      chaos.late_requests, *[chaos.calm] * 3)
+CLIENTS = chaos.turns(chaos.kill_some, clients.stop_anybody, chaos.calm)
+SERVERS = (freeze(0.05, 0.9), script_flush, waiters.delete_line,
+           waiters.cut_subscribers, chaos.calm)
+
+
+def restart_and_grow_old(cell):
+    """They are killed again when they had a vote for a while."""
+    bounce(cell)
+    cell.pause(3, 4)
+
+
 GUARD_ON = {"one": ["guard_restarts=on"], "replica": ["guard_restarts=on"]}
 GUARD_OFF = {c: ["guard_restarts=off"] for c in ALL}
 DURABLE = {c: ["durable=1"] for c in ("redlock2", "redlock3")}
@@ -364,6 +382,15 @@ AOF = ("--appendonly", "yes", "--appendfsync", "always")
 EVERYSEC = ("--appendonly", "yes", "--appendfsync", "everysec")
 SAVES = ("--save", "3600 1000000", "--dbfilename", "folder")
 EVICTS = ("--maxmemory-policy", "volatile-ttl")
+
+# Only where there is an older version: tests/old_version.sh.
+VERSIONS = [
+    Fault("versions", "as kinds, beside exclusive locks of an older version",
+          chaos.together(NETWORK, CLIENTS, chaos.turns(*SERVERS, restart)),
+          {"one": "ok"}, server=AOF, proxied=True, prepare=chaos.direct,
+          checks=(chaos.held_together, chaos.expected_errors),
+          kinds={"one": chaos.VERSIONS}),
+] if os.environ.get("NXLOCK_OLD_LIBRARY") else []
 
 FAULTS = [
     Fault("delay", "replies and requests delayed, up to beyond the time-out",
@@ -378,6 +405,8 @@ FAULTS = [
           black_hole, OK, proxied=True),
     Fault("lost-replies", "replies dropped after the server has executed",
           lost_replies, OK, proxied=True, checks=(unknowns,)),
+    Fault("late-requests", "requests delivered after their connections were "
+          "closed", chaos.late_requests, OK, proxied=True),
     Fault("stop-short", "server SIGSTOP shorter than the ttl",
           freeze(0.05, 0.35), OK),
     Fault("stop-long", "server SIGSTOP longer than the ttl",
@@ -450,4 +479,38 @@ FAULTS = [
     Fault("classic", "a GETSET program on the key, without interop",
           clients.classic, {"one": "two", "replica": "two"}, checks=(losses,),
           harms=False),  # that program writes nothing
+    Fault("chaos", "the network, the server, the line and clients suffer at "
+          "the same time; appendfsync always",
+          chaos.compared_at_last(chaos.together(
+              NETWORK, CLIENTS,
+              chaos.turns(*SERVERS, restart, chaos.compare_leases))),
+          {"one": "ok"}, server=AOF, proxied=True, prepare=chaos.direct,
+          checks=(chaos.expected_errors,)),
+    Fault("chaos-guarded", "the network, servers and clients suffer at the "
+          "same time; restarts without data, guard_restarts=on",
+          chaos.together(NETWORK, CLIENTS, chaos.turns(
+              freeze(0.05, 0.9), script_flush, restart_and_grow_old)),
+          REDLOCK, proxied=True, checks=(chaos.expected_errors,)),
+    Fault("kinds", "as chaos, with permits, weights, shared and exclusive "
+          "locks of one name; several servers: readers and writers",
+          chaos.together(NETWORK, CLIENTS, chaos.turns(*SERVERS, restart)),
+          {"one": "ok", **REDLOCK}, server=AOF, url=DURABLE, proxied=True,
+          checks=(chaos.held_together, chaos.expected_errors),
+          kinds={"one": chaos.KINDS, **dict.fromkeys(REDLOCK, chaos.READERS)}),
+    Fault("kinds-restarted", "locks of all kinds, restart without data, "
+          "guard_restarts=off", restart_at_a_hold(bounce), {"one": "two"},
+          url=GUARD_OFF, harms=False, kinds={"one": chaos.KINDS}),
+    Fault("timestamps", "scheme=timestamp beside other programs of that "
+          "scheme, while the network and clients suffer", chaos.together(
+              NETWORK, *[chaos.classic_program] * 3, chaos.turns(
+                  chaos.kill_some, clients.stop_anybody, *[chaos.calm] * 8)),
+          {"one": "ok"},
+          url={"one": ["scheme=timestamp"]}, proxied=True, leaves=True,
+          kinds={"one": chaos.STAMPS}),
+    Fault("timestamps-bare", "scheme=timestamp without WATCH, beside dead "
+          "programs of that scheme, while clients suffer", chaos.together(
+              chaos.dead_time, CLIENTS), {"one": "ok"},
+          url={"one": ["scheme=timestamp"]}, leaves=True,
+          prepare=chaos.without_watch, kinds={"one": chaos.STAMPS}),
+    *VERSIONS,
 ]

@@ -16,7 +16,11 @@ import faults
 import stage
 
 SHORT = [("lost-replies", "one"), ("failover-lagging", "replica"),
-         ("flushall", "redlock3")]
+         ("flushall", "redlock3"), ("restart-empty", "redlock3"),
+         ("restart-empty", "one"), ("chaos", "one"),
+         ("chaos-guarded", "redlock3"), ("kinds", "one"),
+         ("kinds", "redlock2"), ("kinds-restarted", "one"),
+         ("timestamps", "one"), ("timestamps-bare", "one")]
 
 
 def arguments():
@@ -37,7 +41,7 @@ def arguments():
     parser.add_argument("--jobs", type=jobs, default=3,
                         help="cells at a time (default 3)")
     parser.add_argument("--short", action="store_true",
-                        help="one cell for each topology, for a quick test")
+                        help="some cells of each topology, for a quick test")
     parser.add_argument("--write", metavar="FILE", type=writable,
                         help="write the document")
     parser.add_argument("--check", metavar="FILE", type=readable,

@@ -29,6 +29,10 @@ static bool obey(
         proxy_drop(p, way_of(way), n != 0);
     else if (strcmp(order, "cut-after") == 0)
         proxy_cut_after(p, way_of(way), (size_t)n);
+    else if (strcmp(order, "strand") == 0)
+        proxy_strand(p);
+    else if (strcmp(order, "deliver") == 0)
+        proxy_deliver(p);
     else if (strcmp(order, "lead") == 0)
         proxy_lead(p, way);
     else if (strcmp(order, "refuse") == 0)

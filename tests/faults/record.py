@@ -4,15 +4,40 @@ lock, [told that it is held, the deadline or the release began or it was told
 of the loss or died]. A hold that has not ended yet ends at its deadline."""
 
 import collections
+import dataclasses
+import math
 
 RESULTS = {0: "ok", 1: "busy", 2: "lost", 3: "unknown", 5: "cancelled",
            -5: "unreachable", -6: "denied", -7: "refused",
-           -9: "not redis", -10: "unsupported", -11: "server"}
+           -8: "wrong type", -9: "not redis", -10: "unsupported",
+           -11: "server"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """Of a lock: how many permits there are (0: it is exclusive), how many of
+    them it takes, and whether it is shared; and of its client."""
+
+    permits: int = 0
+    weight: int = 0
+    shared: bool = False
+    poll: bool = False
+    old: bool = False     # an older version of the library
+    stamps: bool = False  # scheme=timestamp
+
+    def fenced(self):
+        return not (self.permits or self.shared or self.stamps)
+
+    def arguments(self):
+        """PERMITS, WEIGHT, SHARED and FENCE of contender.c."""
+        return self.permits, self.weight, int(self.shared), int(self.fenced())
 
 
 class Hold:
-    def __init__(self, who, attempt, begin, deadline, fence):
-        self.who, self.fence = who, fence
+    def __init__(self, who, attempt, begin, deadline, fence, kind=Kind()):
+        self.takes = kind.weight or 1
+        self.allows = math.inf if kind.shared else kind.permits or 1
+        self.who, self.fence, self.fenced = who, fence, kind.fenced()
         self.attempt, self.begin, self.end = attempt, begin, deadline
         self.open, self.writing = True, 0
         self.hangs, self.loss = 0, ""
@@ -25,8 +50,8 @@ class Hold:
 class Record:
     """Of one contender, whichever process it is by now."""
 
-    def __init__(self, who, path):
-        self.who, self.path = who, path
+    def __init__(self, who, path, kind=Kind()):
+        self.who, self.path, self.kind = who, path, kind
         self.file, self.rest = None, b""
         self.holds, self.late, self.mixed_up = [], [], 0
         self.acquires, self.releases = [], []  # (result, when)
@@ -50,7 +75,8 @@ class Record:
 
     def on_B(self, attempt, now, deadline, fence):
         # A deadline of 0 was over before it could be read.
-        self.holds.append(Hold(self.who, attempt, now, deadline, fence))
+        self.holds.append(
+            Hold(self.who, attempt, now, deadline, fence, self.kind))
         self.acquires.append(("ok", now))
 
     def on_X(self, deadline):
@@ -92,24 +118,36 @@ class Record:
 
 
 def overlaps(holds, now):
-    """Every two of which one was told that it holds the lock while another
-    one still relied on it. Of those that have ended by now: who releases
-    writes it down before the next one can begin, but is read in any order."""
-    found, last = [], None
-    done = [h for h in holds if not h.open or h.end < now]
+    """Every hold that began while others were relied on with which it makes
+    more permits than one of them allows, beside the one of these that ended
+    last. Of those that have ended by now: who releases writes it down before
+    the next one can begin, but is read in any order."""
+    return [(max(beside, key=lambda h: h.end), hold)
+            for hold, beside in together(holds, now)
+            if sum(h.takes for h in beside) + hold.takes
+            > min(h.allows for h in [hold, *beside])]
+
+
+def together(holds, now):
+    """Every hold that began while others were relied on, and these."""
+    found, held = [], []
+    done = [h for h in holds
+            if h.begin < h.end and (not h.open or h.end < now)]
     for hold in sorted(done, key=lambda h: h.begin):
-        if last and hold.begin < min(last.end, hold.end):
-            found.append((last, hold))
-        if last is None or hold.end > last.end:
-            last = hold
+        held = [h for h in held if hold.begin < h.end]
+        if held:
+            found.append((hold, held))
+        held = held + [hold]
     return found
 
 
 def disorder(holds, exclusive):
-    """Fencing numbers that are not above one whose holder had been told of
-    it before they were asked for, or that came twice. Where no two held it at
-    a time, they were granted in the order in which they were told."""
+    """Fencing numbers that are not above one whose holder
+    had been told of it before they were asked for, or that came twice. Where no
+    two held it at a time, they were granted in the order in which they were
+    told."""
     found, greatest, at = 0, 0, 0
+    holds = [h for h in holds if h.fenced]
     told = sorted(holds, key=lambda h: h.begin)
     for hold in sorted(holds, key=lambda h: h.attempt):
         while at < len(told) and told[at].begin < hold.attempt:

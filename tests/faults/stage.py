@@ -22,6 +22,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 READY_S = 20
 LINE_MS = 15000  # after the last one asked for its place
+SERVED_S = 40  # until each contender is granted the lock again
 REDIS = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
 
 

@@ -12,9 +12,23 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "live/gate_rig.h" /* dice */
+#include "live/live_rig.h"
 
-enum { HOLDERS = 32, HOLDS = 40000, RESULTS = 8 };
+/* Numbers that a seed repeats (splitmix64). */
+static inline uint64_t dice_roll(uint64_t *dice)
+{
+    uint64_t z = *dice += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static inline int dice_below(uint64_t *dice, int sides)
+{
+    return (int)(dice_roll(dice) % (uint64_t)sides);
+}
+
+enum { HOLDERS = 8, HOLDS = 40000, RESULTS = 8 };
 
 struct hold {
     _Atomic uint64_t begin, end;
@@ -40,7 +54,6 @@ static struct watch_of {
     struct hold *hold[HOLDERS * HOLDS];
     size_t count;
     int taken[HOLDERS];
-    uint64_t last_grant;
 } holds;
 
 static inline void holds_open(void)
@@ -49,7 +62,6 @@ static inline void holds_open(void)
     holds.board = mmap(NULL, sizeof(*holds.board), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(holds.board != MAP_FAILED);
-    holds.last_grant = test_now_ns();
 }
 
 static inline void holds_close(void)
@@ -79,13 +91,6 @@ static inline struct hold *hold_begins(int who, uint64_t end)
     hold->begin = test_now_ns();
     of->holds++;
     return hold;
-}
-
-/* A new deadline; 0: there is none any more. */
-static inline void hold_goes_on(struct hold *hold, uint64_t end)
-{
-    if (end > hold->end)
-        hold->end = end;
 }
 
 static inline void hold_ends(struct hold *hold)
@@ -137,8 +142,6 @@ static inline int holds_look(void)
             for (; at > 0 && holds.hold[at - 1]->begin > hold->begin; at--)
                 holds.hold[at] = holds.hold[at - 1];
             holds.hold[at] = hold;
-            if (hold->begin > holds.last_grant)
-                holds.last_grant = hold->begin;
         }
     }
     return holds_overlaps(holds.count > RECENT ? holds.count - RECENT : 0);

@@ -8,7 +8,7 @@
  *
  * Elsewhere: wait_replicas (permit_copies), guard_failover (permit_failover),
  * Sentinels (permit_sentinels), faults (permit_faults, permit_cuts), kills
- * (permit_chaos), rights (acl_least), memory (no_memory).
+ * (tests/faults), rights (acl_least), memory (no_memory).
  */
 #include "live/kinds_rig.h"
 #include "live/loop_rig.h"

@@ -14,7 +14,7 @@
  *     several servers, scheme=timestamp   refused: the_refusals
  *     poll          here; permit_crossings
  *     max_ttl, break, passwords, thread, loop   permit_crossings
- *     faults        permit_cuts, permit_faults, permit_chaos, permit_memory
+ *     faults        permit_cuts, permit_faults, permit_memory; tests/faults
  *     wait_replicas permit_copies
  *     failover      permit_failover, permit_sentinels
  */

@@ -258,7 +258,7 @@ static void no_lost_update(void **state)
 static void short_leases(void **state)
 {
     /* A time that outlives its lease by seconds is not to be met often; and
-     * without WATCH two may replace it at once, see stamps_chaos. */
+     * without WATCH two may replace it at once, see timestamps_published. */
     if (bare_here())
         return;
     struct race race = {.ttl_ms = (stamps_here() ? 10 : 1) * SHORT_TTL_MS,
