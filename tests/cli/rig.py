@@ -305,7 +305,8 @@ class Cases(Tap):
         line = " ".join(os.path.basename(word) if os.path.isabs(word) else
                         word.replace(self.server.folder, "")
                         for word in words)
-        self.check(good, f"{given}: nxlock {line[:100]}: {code}",
+        name = re.sub(r"[^ -~]", "?", f"{given}: nxlock {line[:100]}: {code}")
+        self.check(good, name,
                    f"exit code {done.returncode}\noutput: {got[:3000]!r}\n"
                    f"is to match: {out!r}\nstandard error: {err[:3000]!r}\n"
                    f"is to have: {said!r}")

@@ -125,7 +125,8 @@ class Room(Tap):
             self.check(got == code and not out and err.count("\n") == 1,
                        f"{state}: {words}: {code}", (got, out, err))
         self.equal(self.nx("list"), (0, "", ""), f"{state}: not listed")
-        self.equal(self.server.cli("DUMP", "job"), before, "and unchanged")
+        self.equal(self.server.cli("DUMP", "job"), before,
+                   f"{state}: it is unchanged")
 
     def shown(self, state):
         _, words, owner, _ = STATES[state]
@@ -159,16 +160,18 @@ class Room(Tap):
         for one in there, listed:
             self.equal((one["kind"], one["permits_held"], one.get("permits")),
                        ("permits" if limits else "shared", held,
-                        min(limits, default=None)), "its kind and permits")
+                        min(limits, default=None)),
+                       f"{state}: kind and permits in JSON")
         self.equal(listed["holder_count"], len(self.tokens),
-                   "list: their number")
+                   f"{state}: holder_count of list --json")
         self.equal([(one["owner"], one["weight"], one.get("permits", 0))
                     for one in reversed(there["holders"])],
                    [(token[:8], int(share[1]), int(share[2]))
                     for token, share in zip(self.tokens, shares)],
-                   "status: each of them")
+                   f"{state}: holders of status --json")
         self.check(all(90000 < one["left_ms"] <= 100000
-                       for one in there["holders"]), "and its lease", there)
+                       for one in there["holders"]),
+                   f"{state}: left_ms of each in JSON", there)
 
     def fitting(self, state):
         """wait and acquire agree on what fits beside them."""
@@ -185,7 +188,8 @@ class Room(Tap):
                 who = ("" if len(self.tokens) < 2 else
                        f"{len(self.tokens)} holders, ")
                 self.check(f"nxlock: 'job' is held by {who}" in err,
-                           "and says who holds it", (err, said))
+                           f"{state}: run {words} says who holds it",
+                           (err, said))
         self.equal(self.holders(), set(self.tokens),
                    f"{state}: none of the holders was touched")
 
@@ -199,12 +203,12 @@ class Room(Tap):
             code, out, err = self.nx(command.format(token))
             self.equal((code, out, err), (0, "", ""), f"{state}: {command}")
             self.equal(self.holders(), set(self.tokens[1 - kept:]),
-                       "the others stay")
+                       f"{state}: {command}: the others stay")
             if not kept:
                 code, _, err = self.nx(command.format(token))
                 self.check(code == (79 if "release" in command else
                                     75 if self.tokens[1:] else 1),
-                           "not twice", (code, err))
+                           f"{state}: {command}: not twice", (code, err))
 
     def unlocked(self, state):
         """By --force, --holder and --all."""
@@ -217,11 +221,11 @@ class Room(Tap):
             self.equal((got, out), (code, ""), f"{state}: unlock {words}")
             self.equal(self.holders(),
                        set(self.tokens if code == 64 else ()),
-                       "removes all or none")
+                       f"{state}: unlock {words}: all or none are left")
             if code == 64:
                 self.check("--holder ID, or --all" in err and
                            all(token[:8] in err for token in self.tokens),
-                           "and shows what there is", err)
+                           f"{state}: unlock {words} shows each", err)
         for i in range(count):
             self.make(state)
             token = self.tokens[i]
@@ -229,9 +233,10 @@ class Room(Tap):
             self.check(got == 0 and out == "" and "is held by" in err,
                        f"{state}: unlock --holder {i}", err)
             self.equal(self.holders(), set(self.tokens) - {token},
-                       "removes that one")
+                       f"{state}: unlock --holder {i}: the others stay")
             got, _, err = self.nx(f"unlock job --holder {token[:8]} --yes")
-            self.check(got == (75 if count > 1 else 1), "not twice", err)
+            self.check(got == (75 if count > 1 else 1),
+                       f"{state}: unlock --holder {i}: not twice", err)
 
     def matrix(self):
         for state, (_, words, _, _) in STATES.items():
@@ -266,7 +271,8 @@ class Room(Tap):
         code, _, err = self.nx(f"unlock job --holder {first[:8]} --yes")
         self.check(code == 64 and "--token TOKEN" in err,
                    "two that begin alike", err)
-        self.equal(self.holders(), {*self.tokens, twin}, "nothing is removed")
+        self.equal(self.holders(), {*self.tokens, twin},
+                   "two that begin alike: nothing is removed")
 
     def newcomer(self):
         """Who joins while unlock asks was not shown, so it stays."""
@@ -281,7 +287,8 @@ class Room(Tap):
         self.check(code == 0 and
                    all(token[:8] in text for token in self.tokens),
                    "unlock --all at a terminal", (code, text))
-        self.equal(self.holders(), {newcomer}, "the newcomer stays")
+        self.equal(self.holders(), {newcomer},
+                   "unlock --all at a terminal: the newcomer stays")
 
     def many(self):
         self.tokens = []
@@ -294,13 +301,14 @@ class Room(Tap):
                 f"job: held by {least}{shown}, shared\n") and
                 len(out.splitlines()) == 1 + shown, f"{count} holders", out)
             self.check(f"{least}{shown} holders, shared" in
-                       self.nx("list")[1], "list")
+                       self.nx("list")[1], f"{count} holders: list")
         code, _, err = self.nx("unlock job --all --yes")
         self.check(code == 0 and "repeat the command" in err,
                    "unlock --all: those that were seen", (code, err[-200:]))
-        self.equal(len(self.holders()), 5, "the others stay")
+        self.equal(len(self.holders()), 5,
+                   "unlock --all: those that were not seen stay")
         code, _, err = self.nx("unlock job --all --yes")
-        self.equal((code, self.holders()), (0, set()), "repeated")
+        self.equal((code, self.holders()), (0, set()), "unlock --all, repeated")
 
     def over(self):
         """A member whose lease is over is no holder."""
@@ -310,7 +318,7 @@ class Room(Tap):
         self.check(code == 0 and out.startswith("job: 2 of 4 permits held\n"),
                    "status: a lease that is over does not count", out)
         self.check("2 holders, 2 of 4 permits" in self.nx("list")[1],
-                   "list: neither")
+                   "list: a lease that is over does not count")
 
     def over_several_servers(self, *others):
         """Each of them shows one of its holders."""

@@ -84,15 +84,15 @@ class Room:
         answer = self.status("x")
         if not self.fields(answer, FREE, "free: the fields of the contract"):
             return
-        tap.equal(self.code, 1, "exit code 1")
+        tap.equal(self.code, 1, "free: exit code 1")
         tap.equal((answer["v"], answer["name"], answer["state"]),
-                  (1, "x", "free"), "version, name and state")
-        tap.equal(self.said, b"", "nothing is said")
+                  (1, "x", "free"), "free: version, name and state")
+        tap.equal(self.said, b"", "free: no message")
         version = re.search(rb"redis_version:(\S+)",
                             self.server.cli("INFO", "server")).group(1)
         for words in (self.server.url, "connected", version.decode(),
                       "role primary"):
-            tap.check(words in answer["server"], f"server tells '{words}'"
+            tap.check(words in answer["server"], f"free: server has '{words}'"
                       .replace(self.server.url, "URL"), answer["server"])
 
     def held(self):
@@ -101,8 +101,8 @@ class Room:
         answer = self.status("x")
         if not self.fields(answer, NAMED, "held: the fields of the contract"):
             return
-        tap.equal(self.code, 0, "exit code 0")
-        tap.check(19000 <= answer["left_ms"] <= 20000, "the time that is left",
+        tap.equal(self.code, 0, "held: exit code 0")
+        tap.check(19000 <= answer["left_ms"] <= 20000, "held: left_ms",
                   answer["left_ms"])
         del answer["left_ms"], answer["server"]
         del answer["waiting"], answer["line"]  # test_line.py has these
@@ -110,14 +110,15 @@ class Room:
             "v": 1, "name": "x", "state": "held",
             "label": "db7:41233:backup", "host": "db7", "pid": 41233,
             "program": "backup", "owner": UUID[:8]},
-                  "and all the others")
-        tap.check(UUID[9:].encode() not in self.raw, "never the whole token")
+                  "held: all other members")
+        tap.check(UUID[9:].encode() not in self.raw,
+                  "held: not the whole token")
         verbose = self.status("x", "-v")
-        self.fields(verbose, NAMED, "-v changes nothing")
+        self.fields(verbose, NAMED, "held: -v changes nothing")
         self.put("x", UUID + "@db7:41233:backup", "NX")
         answer = self.status("x")
         tap.check(answer and "left_ms" in answer and
-                  answer["left_ms"] is None, "null where there is no end",
+                  answer["left_ms"] is None, "held for ever: left_ms is null",
                   self.raw)
 
     def ours(self):
@@ -129,7 +130,8 @@ class Room:
         self.tap.equal((answer["host"], answer["program"]), (host, program),
                        "host and program of a run")
         self.tap.equal(answer["label"],
-                       f"{host}:{answer['pid']}:{program}", "and its label")
+                       f"{host}:{answer['pid']}:{program}",
+                       "label of a run")
         got = nx(self.nxlock, "acquire", "o")
         token = got.stdout.decode().strip()
         answer = self.status("o")
@@ -178,7 +180,7 @@ class Room:
                       whole.startswith(answer["value"].rstrip("\ufffd")),
                       f"a long value, cut at {start}", self.raw)
             tap.equal(answer and answer.get("truncated"), True,
-                      "which says that it is cut")
+                      f"a long value, cut at {start}: truncated")
         for length, wanted in ((511, None), (512, True)):
             self.put("x", b"a" * length)
             answer = self.status("x")
@@ -229,14 +231,15 @@ class Room:
                 ("a bad URL", 78, ["-u", "http://nowhere"])):
             got = nx(self.nxlock, "status", "x", "--json", *options)
             tap.equal((got.returncode, got.stdout), (code, b""),
-                      f"{name}: no JSON, but {code}")
-            tap.check(got.stderr.startswith(b"nxlock: "), "and why",
+                      f"{name}: no output, code {code}")
+            tap.check(got.stderr.startswith(b"nxlock: "),
+                      f"{name}: the message",
                       got.stderr)
         with open("/dev/full", "wb") as full:
             got = subprocess.run(
                 [self.nxlock, "status", "y", "--json"], stdout=full,
                 stderr=subprocess.DEVNULL, timeout=60, check=False)
-        tap.equal(got.returncode, 70, "70 where it cannot be written")
+        tap.equal(got.returncode, 70, "a full disk: 70")
 
     def log_labels(self):
         """An address sanitizer also looks for a frame that is gone."""

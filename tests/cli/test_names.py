@@ -63,7 +63,8 @@ class Room:
             self.one_line(self.nx("status", name).stdout,
                           f"{what} in a name: status, free")
             self.server.cli("SET", name, TOKEN, "PX", "100000")
-            self.one_line(self.nx("status", name).stdout, "status, held")
+            self.one_line(self.nx("status", name).stdout,
+                          f"{what} in a name: status, held")
             for line in (["run", name, "-nv", "--", "true"],
                          ["acquire", name, "-nv"], ["run", name],
                          ["run", name, "make"], ["release", name],
@@ -94,7 +95,7 @@ class Room:
                               f"{what} in a value: status")
                 self.one_line(
                     self.nx("run", "k", "-nv", "--", "true").stderr,
-                    "and a busy end")
+                    f"{what} in a value: run -n")
         self.server.cli("DEL", "k")
 
     def long(self):
@@ -107,11 +108,11 @@ class Room:
             got = self.nx(*line)
             what = f"{line[0]}, a name of 70000 bytes"
             tap.equal(got.returncode, 64, what)
-            self.one_line(got.stderr, "is one line")
+            self.one_line(got.stderr, f"{what}: the message")
             tap.check(b"(70000 bytes)" in got.stderr and
                       b"at most 65536" in got.stderr,
-                      "in which the reason stands", got.stderr)
-            tap.equal(got.stdout, b"", "and nothing else")
+                      f"{what}: the message has the reason", got.stderr)
+            tap.equal(got.stdout, b"", f"{what}: no output")
         for line, words in (
                 (["run", TOO_LONG, "make"], b"nxlock run NAME -- make"),
                 (["run", TOO_LONG], b"nxlock run NAME -- CMD"),
@@ -161,30 +162,32 @@ class Room:
                       f"{name}: status shows it")
             got = self.nx("run", name, "-v", "--metrics", folder, "--", "sh",
                           "-c", 'test "$NXLOCK_NAME" = "$0"', name)
-            tap.equal(got.returncode, 0, "NXLOCK_NAME has it")
-            tap.check(b"acquired '%s'" % word in got.stderr, "run -v shows it",
+            tap.equal(got.returncode, 0, f"{name}: NXLOCK_NAME has it")
+            tap.check(b"acquired '%s'" % word in got.stderr,
+                      f"{name}: run -v shows it",
                       got.stderr)
             with open(os.path.join(folder, "nxlock_last_run_" + quote(
                     name, safe="") + ".prom"), "rb") as metrics:
                 tap.check(b'lock="%s"' % word in metrics.read(),
-                          "so do the metrics")
+                          f"{name}: the metrics have it")
             self.server.cli("SET", name, TOKEN, "PX", "100000")
             tap.check(json.loads(self.nx("status", name, "--json").stdout)
-                      ["name"] == name, "so does status --json")
+                      ["name"] == name, f"{name}: status --json shows it")
             tap.check(any(json.loads(line)["name"] == name for line in
                           self.nx("list", "--json").stdout.splitlines()),
-                      "so does list --json")
+                      f"{name}: list --json shows it")
             tap.check(word + b"\theld\t" in self.nx("list").stdout,
-                      "so does list")
+                      f"{name}: list shows it")
             wide = self.on_terminal("list")
             tap.check(re.search(f"^{name} +held ", wide, re.M),
-                      "on a terminal, too", wide)
+                      f"{name}: list at a terminal shows it", wide)
             got = self.nx("unlock", name, "--force", "--yes")
             tap.check(b"'%s' is held" % word in got.stderr,
-                      "so does unlock", got.stderr)
+                      f"{name}: unlock shows it", got.stderr)
             got = self.nx("once", name, "--", "false")
             tap.check(b"nxlock once confirm %s" % word in got.stderr,
-                      "once proposes a line for it", got.stderr)
+                      f"{name}: once proposes a command for it",
+                      got.stderr)
         for name in ("a\nb", "\x1b[2J", "-\n"):
             got = self.nx("once", f"--name={name}", "--", "false")
             tap.check((b"nxlock once confirm --name=NAME" if name[0] == "-" else
@@ -193,7 +196,8 @@ class Room:
                       got.stderr)
         got = self.nx("run", "k", "a\nb")
         tap.check(b"nxlock run k -- 'CMD...'" in got.stderr,
-                  "likewise a word of CMD", got.stderr)
+                  "a word of CMD that cannot be shown is not proposed",
+                  got.stderr)
 
     def pasted(self, line):
         """The words that a shell makes of it, nxlock being a function."""
