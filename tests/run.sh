@@ -5,7 +5,7 @@
 # packages are installed first (apt-get, as root). The last line is the sum, and
 # how many programs that failed beside others were run a second time.
 #
-#     sh tests/run.sh            gcc with all suites, and 2000 seeds of the
+#     sh tests/run.sh            gcc with all suites, and 1000 seeds of the
 #                                simulator for each number of servers and of
 #                                permits, in six minutes on two processors
 #     sh tests/run.sh --checks   what else must hold before a change lands: the
@@ -20,7 +20,8 @@
 #                                the fault matrix, failovers, two fresh trees,
 #                                and the packages in three, in 90 minutes
 #
-# Each part is named with the time since the start, in minutes and seconds.
+# Each part is named with the time since the start, in minutes and seconds, and
+# with the seconds that the machine's processors have worked since then.
 # NXLOCK_BUILD=DIR keeps the build directories in DIR. NXLOCK_SKIP_LIVE=1
 # skips what needs a redis-server when there is none.
 set -u
@@ -47,7 +48,7 @@ jobs=8
 jobs_fake=6
 jobs_instrumented=5
 started=$(date +%s)
-seeds=2000
+seeds=1000
 releases=bookworm
 if [ -n "$full" ]; then
     seeds=20000
@@ -118,9 +119,14 @@ clean() {
 trap clean EXIT
 trap 'exit 1' HUP INT QUIT PIPE TERM
 
+worked() { # in seconds, all processors together
+    awk '/^cpu / { print int(($2 + $3 + $4 + $7 + $8) / 100) }' /proc/stat
+}
+worked_before=$(worked)
 say() {
     now=$(($(date +%s) - started))
-    printf '== %d:%02d %s\n' $((now / 60)) $((now % 60)) "$*"
+    printf '== %d:%02d (%d s) %s\n' $((now / 60)) $((now % 60)) \
+        $(($(worked) - worked_before)) "$*"
 }
 
 skipped() { # REASON: what cannot be run counts as one
