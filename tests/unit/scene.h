@@ -9,8 +9,9 @@
  *
  *   machine life            what the next scenes drive: life (one lock, by the
  *                           interface that the simulator uses), line, acquire,
- *                           round or several (unit/scene_parts.h)
- *   options servers=3 fenced  options of all scenes up to the next "options"
+ *                           round (unit/scene_parts.h), several names
+ *                           (scene_several.h), server (scene_server.h)
+ *   options servers=3       options of all scenes up to the next "options"
  *   NAME | STEPS | DOES | OPTIONS
  *                           one scene; the last column may be missing; a line
  *                           that begins with a blank continues the one before
@@ -67,8 +68,10 @@ struct scene_options {
                                * bits */
     uint32_t min_hold_ms;
     uint64_t max_hold, wait, end, copies; /* ns; wait, end: from the start */
-    bool queues, renewed, fenced, no_token, not_claimed, asked, doubt;
+    bool queues, renewed, fenced, no_token, not_claimed, asked, doubt, several,
+        shaken, early;
     const char *messages;
+    char url[64]; /* of a server: its parameters */
     enum round_kind kind;
 };
 
@@ -76,6 +79,7 @@ struct scene_machine {
     const char *name;
     uint64_t wait, end; /* if the options do not say it */
     void (*start)(void);
+    void (*stop)(void);   /* or NULL */
     bool (*take)(void);   /* an effect; false: there is none */
     void (*settle)(void); /* all were taken: what is decided */
     bool (*call)(const char *word, const char *argument);
@@ -111,7 +115,8 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
     assert_true(more >= 0 && (size_t)more < room);
 }
 
-static void add_at(const char *letters, unsigned server, const char *suffix)
+static inline void add_at(
+    const char *letters, unsigned server, const char *suffix)
 {
     if (scene.with.servers > 1)
         add("%s%u%s", letters, server, suffix);
@@ -119,17 +124,17 @@ static void add_at(const char *letters, unsigned server, const char *suffix)
         add("%s%s", letters, suffix);
 }
 
-static void add_time(const char *name, uint64_t at)
+static inline void add_time(const char *name, uint64_t at)
 {
     if (at == NEVER)
         add("%s=never", name);
     else if (at == 0)
-        add("%s=0", name);
+        add("%s=none", name);
     else
         add("%s=%.10g", name, ((double)at - (double)T0) / (double)MS);
 }
 
-static void add_effect(const struct effect *effect)
+static inline void add_effect(const struct effect *effect)
 {
     static const char *const letters[] = {[EFFECT_TOKEN] = "T",
         [EFFECT_SEND] = "S",
@@ -143,7 +148,7 @@ static void add_effect(const struct effect *effect)
         scene.sent_at[TRACK_CALL][effect->server] = scene.now;
 }
 
-static const char *verdict_word(enum verdict verdict)
+static inline const char *verdict_word(enum verdict verdict)
 {
     static const char *const words[] = {
         [VERDICT_YES] = "=yes",
@@ -157,7 +162,7 @@ static const char *verdict_word(enum verdict verdict)
     return words[verdict];
 }
 
-static const char *result_word(enum life_result result)
+static inline const char *result_word(enum life_result result)
 {
     static const char *const words[] = {
         [LIFE_OK] = "=ok",
@@ -359,7 +364,8 @@ static void set_flag(const char *name)
     } flags[] = {{"queues", &o->queues}, {"renewed", &o->renewed},
         {"fenced", &o->fenced}, {"no-token", &o->no_token},
         {"not-claimed", &o->not_claimed}, {"asked", &o->asked},
-        {"doubt", &o->doubt}};
+        {"doubt", &o->doubt}, {"early", &o->early}, {"several", &o->several},
+        {"shaken", &o->shaken}};
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
         if (!strcmp(name, flags[i].name)) {
             *flags[i].flag = true;
@@ -382,6 +388,8 @@ static void set_option(char *word)
         o->servers = (unsigned)strtoul(value, NULL, 10);
     else if (!strcmp(word, "unsent"))
         o->unsent = (unsigned)strtoul(value, NULL, 16);
+    else if (!strcmp(word, "url"))
+        snprintf(o->url, sizeof(o->url), "%s", value);
     else if (!strcmp(word, "messages"))
         o->messages = *value == 'n' ? "none" : "coming";
     else if (!strcmp(word, "take"))

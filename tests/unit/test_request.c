@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests on a connection: each gets its own reply, or fails in its turn;
- * one that is given up before it has left does not leave.
+ * Requests of one server: how many may be unanswered and for how long, how the
+ * delay before the next connection grows, and which cleanups are in which list.
+ * Single cases are in unit/scenes/request.scenes and server.scenes.
  */
 #include "server_rig.h"
 
-#include "unit/stingy.h"
+#include "support/alloc.h"
 
-#define NOSCRIPT "-NOSCRIPT No matching script.\r\n"
 #define assert_eval(text, times)                                               \
     assert_int_equal(rig_count((text), "$4\r\nEVAL\r\n"), (times))
-
-/* Formats what waits, and sends so many bytes of it. */
-static void push_allowing(size_t bytes)
-{
-    stingy_allow(&rig.s.conn.transport, bytes);
-    rig_push();
-    rig.s.conn.transport.kind = &transport_plain;
-}
 
 /* Everything is answered and cleaned up. */
 static void assert_settled(void)
@@ -25,171 +17,6 @@ static void assert_settled(void)
     assert_int_equal(rig_cleanups(), 0);
     assert_int_equal(rig.s.conn.dropped, 0);
     assert_false(server_unfinished(&rig.s, NEVER));
-}
-
-/* ------------------------------------------------------------ to the end */
-
-static void each_gets_its_own_reply(void **state)
-{
-    (void)state;
-    rig_up();
-    for (unsigned i = 0; i < 5; i++)
-        rig_submit(i);
-    rig_push();
-    assert_int_equal(rig_count(rig_said(), "SET\r\n"), 5);
-    uint64_t sent_at = rig.now;
-    rig.now += NS_PER_MS;
-    rig_send("+OK\r\n$-1\r\n-OOM no\r\n+OK\r\n$-1\r\n");
-    static const enum outcome_kind kinds[] = {OUTCOME_GRANTED, OUTCOME_BUSY,
-        OUTCOME_FAULT, OUTCOME_GRANTED, OUTCOME_BUSY};
-    for (unsigned i = 0; i < 5; i++) {
-        assert_ptr_equal(rig_turn(), &rig.request[i]);
-        assert_int_equal(rig.last.outcome.kind, kinds[i]);
-        assert_int_equal(rig.last.outcome.sent_at, sent_at);
-        assert_int_equal(rig.request[i].state, REQUEST_IDLE);
-    }
-    assert_null(rig_turn());
-    assert_settled();
-}
-
-static void the_script_travels_when_it_is_missing(void **state)
-{
-    (void)state;
-    rig_up();
-    rig_submit_release(0);
-    rig_submit(1);
-    rig_push();
-    uint64_t sent_at = rig.now;
-    assert_said("EVALSHA\r\n");
-    rig.now += NS_PER_MS;
-    assert_ptr_equal(rig_reply(NOSCRIPT "+OK\r\n"), &rig.request[1]);
-    rig_push();
-    assert_eval(rig_said(), 1);
-    assert_ptr_equal(rig_reply(":1\r\n"), &rig.request[0]);
-    assert_int_equal(rig.last.outcome.kind, OUTCOME_MINE);
-    assert_int_equal(rig.last.outcome.sent_at, sent_at); /* of the first */
-}
-
-static void a_senseless_reply_is_the_last(void **state)
-{
-    (void)state;
-    rig_up();
-    rig_submit(0);
-    rig_submit(1);
-    rig_submit(2);
-    rig_push();
-    assert_ptr_equal(rig_reply("+OK\r\n:1\r\n"), &rig.request[0]);
-    assert_int_equal(rig.last.outcome.kind, OUTCOME_GRANTED);
-    assert_ptr_equal(rig_turn(), &rig.request[1]);
-    rig_assert_fault(FAULT_NOT_REDIS, true, "");
-    assert_ptr_equal(rig_turn(), &rig.request[2]);
-    rig_assert_fault(FAULT_NOT_REDIS, true, "");
-    assert_int_equal(rig.s.state, SERVER_DOWN);
-    assert_int_equal(rig.request[1].acquire_cleaner->cleanup.client_id, 7);
-}
-
-/* Those under way first, in their order, then what is submitted later. */
-static void the_failed_come_in_order(void **state)
-{
-    (void)state;
-    rig_up();
-    for (unsigned i = 0; i < 4; i++)
-        rig_submit(i);
-    rig_push();
-    rig_hang_up();
-    rig_unlisten();
-    rig.s.end_fault = FAULT_UNREACHABLE; /* as a read has found out */
-    assert_ptr_equal(rig_turn(), &rig.request[0]);
-    rig_submit(4);
-    rig_push(); /* no connection */
-    for (unsigned i = 1; i < 5; i++) {
-        assert_ptr_equal(rig_turn(), &rig.request[i]);
-        rig_assert_fault(FAULT_UNREACHABLE, i < 4, "");
-    }
-    assert_null(rig_turn());
-}
-
-/* --------------------------------------------- given up before it has left */
-
-static void given_up_while_it_waits(void **state)
-{
-    (void)state;
-    rig_submit(0);
-    rig_submit(1);
-    rig_submit_release(2);
-    rig_push(); /* the handshake comes first */
-    assert_true(rig_abandon(0, true));
-    assert_true(rig_abandon(1, false));
-    assert_int_equal(rig_cleanups(), 0);
-    assert_true(rig_abandon(2, true)); /* its key must go all the same */
-    assert_int_equal(rig_cleanups(), 1);
-    assert_int_equal(rig.request[0].state, REQUEST_IDLE);
-    rig_shake(7, RIG_RUN_ID);
-    rig_push();
-    const char *said = rig_said();
-    assert_null(strstr(said, "SET\r\n"));
-    assert_eval(said, 1);
-    assert_null(rig_reply(":1\r\n"));
-    assert_settled();
-}
-
-static void given_up_in_the_buffer(void **state)
-{
-    (void)state;
-    rig_up();
-    rig.verb[0].token = slice_of("first");
-    rig.verb[1].token = slice_of("second");
-    rig.verb[1].want_left = true; /* two replies */
-    rig.verb[2].token = slice_of("third");
-    for (unsigned i = 0; i < 3; i++)
-        rig_submit(i);
-    push_allowing(0);
-    assert_true(rig_abandon(1, true));
-    assert_int_equal(rig_cleanups(), 0);
-    rig.s.conn.blocked = false;
-    rig_push();
-    const char *said = rig_said();
-    assert_contains(said, "first");
-    assert_null(strstr(said, "second"));
-    assert_null(strstr(said, "PTTL"));
-    assert_contains(said, "third");
-    assert_ptr_equal(rig_reply("+OK\r\n$-1\r\n"), &rig.request[0]);
-    assert_ptr_equal(rig_turn(), &rig.request[2]);
-    assert_settled();
-}
-
-static void a_release_given_up_in_the_buffer(void **state)
-{
-    (void)state;
-    rig_up();
-    rig_submit_release(0);
-    push_allowing(0);
-    assert_true(rig_abandon(0, true));
-    assert_int_equal(rig_cleanups(), 1);
-    assert_int_equal(rig.s.conn.slots.count, 0);
-    rig.s.conn.blocked = false;
-    rig_push();
-    assert_eval(rig_said(), 1);
-    assert_null(rig_reply(":0\r\n"));
-    assert_settled();
-}
-
-/* One byte has left: the rest has to follow, and its undoing behind it. */
-static void given_up_half_sent(void **state)
-{
-    (void)state;
-    rig_up();
-    rig_submit(0);
-    push_allowing(1);
-    assert_false(rig_abandon(0, true));
-    rig.s.conn.blocked = false;
-    rig_push();
-    const char *said = rig_said();
-    assert_contains(said, "SET\r\n");
-    assert_eval(said, 1);
-    assert_true(strstr(said, "SET\r\n") < strstr(said, "EVAL\r\n"));
-    assert_null(rig_reply("+OK\r\n:1\r\n"));
-    assert_settled();
 }
 
 /* ------------------------------------------------------------------- limits */
@@ -333,64 +160,178 @@ static void the_most(void **state)
     assert_said("SET\r\n");
 }
 
-/* What says how long it can wait is not held up by the delay; once. */
-static void a_request_may_cut_the_delay_short(void **state)
+/* --------------------------------------------------------- the next connection
+ */
+
+static void refused_and_tried_again_later(void **state)
+{
+    (void)state;
+    uint64_t longest = 0;
+    rig_unlisten();
+    for (int i = 0; i < 12; i++) {
+        rig_submit(0);
+        rig_push();
+        assert_int_equal(server_deadline(&rig.s), 0); /* to be taken now */
+        assert_ptr_equal(rig_turn(), &rig.request[0]);
+        rig_assert_fault(FAULT_UNREACHABLE, false, "No such file");
+        assert_int_equal(rig.last.outcome.sent_at, 0);
+        assert_int_equal(server_deadline(&rig.s), NEVER);
+
+        rig_submit(0);
+        uint64_t at = server_deadline(&rig.s);
+        assert_between(at - rig.now, 5 * NS_PER_MS, 250 * NS_PER_MS);
+        longest = later(longest, at - rig.now);
+        rig.now = at - 1;
+        rig_push(); /* too early: it waits */
+        assert_null(rig_turn());
+        assert_int_equal(rig.request[0].state, REQUEST_QUEUED);
+        rig_abandon(0, true);
+        rig.now = at;
+    }
+    assert_true(longest >= 125 * NS_PER_MS);
+    rig_listen();
+    rig_up(); /* ... and being refused is forgotten */
+    rig_hang_up();
+    rig_turn();
+    rig_submit(0);
+    assert_true(server_deadline(&rig.s) <= rig.now);
+}
+
+/* ------------------------------------------------------------------ cleanups
+ */
+
+/* What is under way is not walked over: only what is due is in that list. */
+static void what_is_under_way_is_not_due(void **state)
+{
+    (void)state;
+    rig_up();
+    for (unsigned i = 0; i < 4; i++) {
+        rig_submit(i);
+        rig_push();
+        rig_abandon(i, true);
+    }
+    assert_int_equal(rig_cleanups(), 4);
+    assert_true(list_empty(&rig.s.idle_cleaners));
+    assert_true(server_unfinished(&rig.s, NEVER));
+    assert_null(rig_reply("-ERR no\r\n-ERR no\r\n+OK\r\n-ERR no\r\n"));
+    /* Nothing stands of the first; the second's acquire was done. */
+    struct cleaner *d =
+        list_entry(rig.s.idle_cleaners.prev, struct cleaner, idle_node);
+    assert_ptr_equal(d->idle_node.next, &rig.s.idle_cleaners);
+    assert_int_equal(d->cleanup.state, CLEANUP_IDLE);
+    rig_hang_up();
+    rig_turn();
+    size_t due = 0;
+    for (struct list *i = rig.s.idle_cleaners.next; i != &rig.s.idle_cleaners;
+         i = i->next)
+        due++;
+    assert_int_equal(due, rig_cleanups());
+    assert_true(due >= 2);
+}
+
+static void a_record_is_lent(void **state)
+{
+    (void)state;
+    struct request *r = &rig.request[0], *other = &rig.request[1];
+    struct cleaner *k = r->spare;
+    spare_give_back(other);
+    request_free(other); /* and with it one of those for others */
+    assert_true(list_empty(&rig.spares));
+    spare_give_back(r);
+    assert_null(r->spare);
+    assert_true(spare_reserve(other, slice_of("k2")));
+    assert_ptr_equal(other->spare, k);
+    assert_true(slice_equal(k->verb.key, slice_of("k2")));
+    assert_true(list_empty(&rig.spares));
+
+    /* A longer key gets another record in its place. */
+    static const char key[] = "a key that has no room in a record for another";
+    spare_give_back(other);
+    assert_true(spare_reserve(r, slice_of(key)));
+    assert_true(slice_equal(r->spare->verb.key, slice_of(key)));
+    assert_true(list_empty(&rig.spares));
+    request_free(other); /* it has none, and there is none */
+    assert_non_null(r->spare);
+}
+
+/* What a request has cleaned up with is not there for others. */
+static void a_record_in_use_is_not_lent(void **state)
+{
+    (void)state;
+    struct request *r = &rig.request[0];
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    assert_false(rig_abandon(0, true));
+    assert_int_equal(rig_cleanups(), 1);
+    spare_give_back(r);
+    assert_true(list_empty(&rig.spares));
+    request_free(r);
+    assert_int_equal(rig_cleanups(), 1);
+}
+
+/* What a bare GETSET wrote may hold another one's lock: never deleted. */
+static void what_must_not_be_deleted_stays_in_use(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_push();
+    assert_false(rig_abandon(0, false));
+    rig.request[0].acquire_cleaner->exchange.written = WRITTEN_OVER;
+    server_clean_up(&rig.request[0], rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
+    assert_true(rig.request[0].acquire_cleaner->cleanup.in_use);
+}
+
+/* Without memory the record for the release is not given away; but it is when
+ * the connection is lost, for then there may be no release. */
+static void without_memory_the_release_comes_first(void **state)
+{
+    (void)state;
+    rig_up();
+    rig_submit(0);
+    rig_submit(1);
+    rig_push();
+    alloc_fail_from(1);
+    assert_false(rig_abandon(0, false));
+    rig_hang_up();
+    assert_ptr_equal(rig_turn(), &rig.request[1]);
+    assert_true(alloc_stop());
+    assert_null(rig.request[0].acquire_cleaner);
+    assert_non_null(rig.request[0].spare);
+    assert_non_null(rig.request[1].acquire_cleaner);
+    assert_null(rig.request[1].spare);
+}
+
+/* A cleanup that is not tried again before the end keeps nobody. */
+static void a_cleanup_of_later_is_not_awaited(void **state)
 {
     (void)state;
     rig_unlisten();
-    for (int i = 0; i < 12; i++) { /* the delay grows to its longest */
-        rig_submit(0);
-        rig.now = later(rig.now, server_deadline(&rig.s));
-        rig_push();
-        assert_ptr_equal(rig_turn(), &rig.request[0]);
-    }
-    rig_submit(2);
-    uint64_t at = rig.now + 3 * NS_PER_MS;
-    assert_true(server_deadline(&rig.s) > at);
-    rig.verb[0].connect_by = at;
-    rig.verb[1].connect_by = at + 1;
-    rig_submit(0);
-    rig_submit(1);
-    assert_int_equal(server_deadline(&rig.s), at);
-    rig.now = at - 1;
+    server_clean_up(&rig.request[0], rig.verb[0].token, RIG_TTL_MS, 0, rig.now);
     rig_push();
-    assert_null(rig_turn());
-    rig.now = at;
-    rig_push();
-    assert_ptr_equal(rig_turn(), &rig.request[2]);
-    rig_assert_fault(FAULT_UNREACHABLE, false, "No such file");
-    assert_ptr_equal(rig_turn(), &rig.request[0]);
-    assert_ptr_equal(rig_turn(), &rig.request[1]);
-    rig_submit(2);
-    assert_true(server_deadline(&rig.s) > rig.now);
-    rig.verb[0].connect_by = rig.now;
-    rig_submit(0);
-    assert_int_equal(server_deadline(&rig.s), rig.now);
-    rig_abandon(0, true);
-    rig_abandon(2, true);
-    rig_push(); /* it has been given up: nothing is in a hurry any longer */
-    rig_submit(2);
-    assert_true(server_deadline(&rig.s) > rig.now);
+    assert_int_equal(rig.s.state, SERVER_DOWN);
+    assert_true(rig.s.not_before > rig.now);
+    assert_true(server_unfinished(&rig.s, rig.s.not_before + 1));
+    assert_false(server_unfinished(&rig.s, rig.s.not_before));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(each_gets_its_own_reply),
-        rig_test(the_script_travels_when_it_is_missing),
-        rig_test(a_senseless_reply_is_the_last),
-        rig_test(the_failed_come_in_order),
-        rig_test(given_up_while_it_waits),
-        rig_test(given_up_in_the_buffer),
-        rig_test(a_release_given_up_in_the_buffer),
-        rig_test(given_up_half_sent),
         rig_test(too_many_for_too_long),
         rig_test(a_few_are_no_matter),
         rig_test(many_at_once_are_no_matter),
         rig_test(the_patience_is_the_time_out),
         rig_test(answers_are_read_first),
         rig_test(the_most),
-        rig_test(a_request_may_cut_the_delay_short),
+        rig_test(refused_and_tried_again_later),
+        rig_test(what_is_under_way_is_not_due),
+        rig_test(a_record_is_lent),
+        rig_test(a_record_in_use_is_not_lent),
+        rig_test(what_must_not_be_deleted_stays_in_use),
+        rig_test(without_memory_the_release_comes_first),
+        rig_test(a_cleanup_of_later_is_not_awaited),
     };
     return cmocka_run_group_tests_name("request", tests, NULL, NULL);
 }

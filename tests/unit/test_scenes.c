@@ -5,13 +5,16 @@
  * at which step, what was expected, and what was seen.
  */
 #include "unit/scene_parts.h"
+#include "unit/scene_server.h"
+#include "unit/scene_several.h"
 
 #include <glob.h>
 
 #define SCENES_MAX 1000
 
-static const struct scene_machine *const machines[] = {
-    &life_machine, &acquire_machine, &round_machine, &line_machine};
+static const struct scene_machine *const machines[] = {&life_machine,
+    &acquire_machine, &round_machine, &line_machine, &server_machine,
+    &several_machine};
 
 static struct text_scene {
     char *text, *name, *steps, *does, *with;
@@ -45,6 +48,14 @@ static void play_scene(void **state)
              "  seen      %s\n  from      %s",
         playing->name, playing->steps, playing->with, playing->does,
         scene.trace, playing->failed ? playing->failed : "the end: too little");
+}
+
+static int end_scene(void **state)
+{
+    (void)state;
+    if (scene.machine && scene.machine->stop)
+        scene.machine->stop();
+    return 0;
 }
 
 /* ------------------------------------------------------------------- files */
@@ -84,8 +95,10 @@ static void add_scene(const char *path, char *text,
         asprintf(&s->name, "%.*s: %s", (int)strcspn(file, "."), file, name) < 0)
         broken(path, text);
     s->machine = machine;
-    tests[count++] = (struct CMUnitTest){
-        .name = s->name, .test_func = play_scene, .initial_state = s};
+    tests[count++] = (struct CMUnitTest){.name = s->name,
+        .test_func = play_scene,
+        .teardown_func = end_scene,
+        .initial_state = s};
 }
 
 static void read_line(const char *path, char *text)
