@@ -186,8 +186,8 @@ static bool happens(const char *word, const char *argument)
     } else if (!strcmp(word, "accept")) {
         rig_accept();
     } else if (!strcmp(word, "shake")) { /* as client 8; :other process */
-        int fd = accept4(
-            rig.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd =
+            accept4(rig.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             rig_hang_up();
             unread.len = 0;
