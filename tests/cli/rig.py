@@ -65,6 +65,13 @@ class Tap:
     def __init__(self):
         self.number = 0
         self.bad = 0
+        self.case = ""  # the call that is examined: in front of all names
+
+    def begin(self, good, name, note=""):
+        """A call ended as it should: what is checked next is about it."""
+        self.case = ""
+        self.check(good, name, note)
+        self.case = name + ": "
 
     def check(self, good, name, note=""):
         self.number += 1
@@ -72,8 +79,8 @@ class Tap:
             self.bad = 1
             for line in str(note).splitlines():
                 print(f"# {line}")
-        print(f"{'' if good else 'not '}ok {self.number} - {name}",
-              flush=True)
+        print(f"{'' if good else 'not '}ok {self.number} - "
+              f"{self.case}{name}", flush=True)
         return good
 
     def equal(self, got, wanted, name):
@@ -81,7 +88,8 @@ class Tap:
 
     def skip(self, name, reason):
         self.number += 1
-        print(f"ok {self.number} - {name} # SKIP {reason}", flush=True)
+        print(f"ok {self.number} - {self.case}{name} # SKIP {reason}",
+              flush=True)
 
     def may_use_acl(self, server, name):
         """If not, what has this name is skipped."""

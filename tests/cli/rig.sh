@@ -44,12 +44,19 @@ trap 'exit 1' HUP INT TERM
 
 # ------------------------------------------------------------------- results
 
+# The call that is examined: what is checked about it has its name in front.
+case_name=
+begin_case() { # CODE NAME: so ended a call
+    case_name=
+    result "$1" "$2"
+    case_name="$2: "
+}
 result() { # CODE NAME: one line of TAP
     number=$((number + 1))
     if [ "$1" -eq 0 ]; then
-        echo "ok $number - $2"
+        echo "ok $number - $case_name$2"
     else
-        echo "not ok $number - $2"
+        echo "not ok $number - $case_name$2"
         bad=1
     fi
 }
@@ -113,7 +120,7 @@ ends() { # CODE NAME: the one that was launched
     code=$?
     [ "$code" -eq "$1" ] || echo "# code $code: $(cat "$dir/err")"
     [ "$code" -eq "$1" ]
-    result $? "$2"
+    begin_case $? "$2"
 }
 ms() { # of a clock that nobody sets
     read -r uptime rest < /proc/uptime
@@ -129,6 +136,7 @@ nx() { # ARGUMENT...: leaves code, and the texts in $dir/out and $dir/err
     code=$?
 }
 launch() { # ARGUMENT...: in the background; its pid in $pid
+    case_name="$1 ${2-}: "
     : > "$dir/out"
     : > "$dir/err" # now, not when the job gets to it
     # A shell's background jobs would ignore INT and QUIT.
@@ -159,7 +167,7 @@ gives() { # CODE NAME ARGUMENT...
     nx "$@"
     [ "$code" -eq "$want" ] || echo "# code $code: $(cat "$dir/err")"
     [ "$code" -eq "$want" ]
-    result $? "$name"
+    begin_case $? "$name"
 }
 read_err() { # sets err_text to what standard error has, without a program
     err_text=

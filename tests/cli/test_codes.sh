@@ -1,52 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Every exit code, provoked on a real server. Where the command was not run,
-# it was not started either, and what stands at the key is what stood there.
+# The exit codes that need more than a command line (test_table.py has the
+# others): servers that refuse, load, hang or go, and locks that are lost.
 # Usage: test_codes.sh PATH-OF-NXLOCK
 . "${0%/*}/rig.sh"
 
 uuid=6fa459ea-ee8a-4ca4-894e-db77e160355e
 other=00000000-0000-4000-8000-000000000000
 
-childs_own() {
-    for want in 0 1 7 64 75 79 255; do
-        gives $want "$want is the child's own" run x -- sh -c "exit $want"
-        check "and the lock is free" is_free x
-    done
-    for signal in 1 2 3 6 9 10 12 13 14 15; do
-        gives $((128 + signal)) "signal $signal is $((128 + signal))" \
-            run x -- sh -c "kill -$signal \$\$"
-        check "and the lock is free" is_free x
-    done
-}
-
-status() {
-    gives 1 "1: status of a free lock" status x
-    db SET x stranger PX 100000 > /dev/null
-    gives 0 "0: status of a held lock" status x
-    db DEL x > /dev/null
-}
-
-usage() {
-    refused 64 "64: an option that is none" x --frobnicate
-    refused 64 "64: a lease of nothing" x --ttl 0
-    gives 64 "64: no command" run x
-}
-
-unavailable() {
-    for wait in -n -w200ms; do
-        refused 69 "69: no socket, $wait" x $wait -u "unix://$dir/nothing"
-        said "says what was tried" "cannot acquire 'x'" "$dir/nothing"
-    done
-    refused 69 "69: nobody listens" x -n -u redis://127.0.0.1:1
-    said "says where" "127.0.0.1:1"
+silent_server() {
     mkdir "$dir/dead"
     serve "$dir/dead"
     await test -S "$dir/dead/socket"
     stop_server
     server=$main
-    refused 69 "69: a socket that nobody serves" x -n \
+    refused 69 "69: a socket without a server" x -n \
         -u "unix://$dir/dead/socket"
     kill -STOP "$server"
     rm -f "$dir/started"
@@ -54,17 +23,10 @@ unavailable() {
         gives 69 "69: a server that does not answer" run x -n -- \
         touch "$dir/started"
     kill -CONT "$server"
-    check "and nothing is started" fails started
+    check "nothing is started" fails started
     # What was asked for while it slept is undone or runs out.
     db PING > /dev/null
     db DEL x > /dev/null
-    gives 69 "69: acquire without a server" acquire x -n \
-        -u "unix://$dir/nothing"
-    gives 69 "69: status without a server" status x -u "unix://$dir/nothing"
-    for command in renew release; do
-        gives 69 "69: $command without a server" $command x $uuid \
-            -u "unix://$dir/nothing"
-    done
 }
 
 refusals() {
@@ -138,18 +100,9 @@ loading() {
     server=$main
 }
 
-internal() {
-    for words in --version --help 'run --help' 'status x'; do
-        # shellcheck disable=SC2086 # words
-        "$nxlock" $words > /dev/full 2> "$dir/err"
-        check "70: $words > /dev/full" test $? -eq 70
-        said "says so" "cannot print"
-    done
-    "$nxlock" acquire x > /dev/full 2> "$dir/err"
-    check "70: acquire > /dev/full" test $? -eq 70
-    check "and the lock is free" is_free x
-    # Where descriptors run out differs; that the child was not started and
-    # that nothing stays behind does not.
+# Where descriptors run out differs; that the child was not started and that
+# nothing stays behind does not.
+descriptors() {
     rm -f "$dir/started"
     wrong=0
     seen=
@@ -166,61 +119,21 @@ internal() {
     done
     echo "# exit codes by descriptors:$seen"
     check "70: too few descriptors" test -n "${short-}"
-    check "and nothing is started or left" test $wrong -eq 0
-    check "until there are enough" started
+    check "70: nothing is started or left" test $wrong -eq 0
+    check "70: until there are enough" started
 }
 
-busy() {
-    db SET x stranger PX 100000 > /dev/null
-    refused 75 "75: busy, -n" x -n
-    refused 75 "75: busy, -w" x -w 100ms
-    for want in 0 1 99 255; do
-        refused $want "$want: busy, -E $want" x -n -E $want
-    done
-    refused 3 "3: busy, --busy-code 3" x -w 100ms --busy-code 3
-    gives 75 "75: acquire" acquire x -n
-    gives 3 "3: acquire -E 3" acquire x -n -E 3
-    check "the holder is untouched" test "$(db GET x)" = stranger
-    db DEL x > /dev/null
-    refused 69 "69: -E is for busy alone" x -n -E 0 -u "unix://$dir/nothing"
-}
-
-denied() {
-    db ACL SETUSER guest on '>s3cret' '+@connection' > /dev/null
-    for wait in -n -w60; do
-        with_query user=guest with_password n0 \
-            refused 77 "77: WRONGPASS, $wait" x $wait
-        said "says so" "cannot acquire 'x'" "WRONGPASS"
-        unsaid "and not the password" n0
-        with_query user=guest with_password s3cret \
-            refused 77 "77: NOPERM, $wait" x $wait
-        said "is said in the server's words" "cannot acquire 'x'" "NOPERM" \
-            "'nxlock doctor x'"
-        unsaid "and not the password" s3cret
-    done
+no_password() {
     db CONFIG SET requirepass pa55 > /dev/null
     export REDISCLI_AUTH=pa55
     refused 77 "77: NOAUTH" x -n
-    said "is said" "cannot acquire 'x'"
-    gives 77 "77: acquire" acquire x -n
-    gives 77 "77: status" status x
-    gives 77 "77: renew" renew x $uuid
-    gives 77 "77: release" release x $uuid
+    for words in 'acquire x -n' 'status x' "renew x $uuid" "release x $uuid"; do
+        # shellcheck disable=SC2086 # words
+        gives 77 "77: NOAUTH: $words" $words
+    done
     with_password pa55 gives 0 "0: with the password" run x -n -- true
     db CONFIG SET requirepass "" > /dev/null
     unset REDISCLI_AUTH
-}
-
-bad_url() {
-    refused 78 "78: a bad URL" x -u http://nowhere
-    said "says where it stood" "-u: "
-    rm -f "$dir/started"
-    NXLOCK_URL=http://nowhere "$nxlock" run x -- touch "$dir/started" \
-        2> "$dir/err"
-    check "78: a bad URL in NXLOCK_URL" test $? -eq 78
-    said "says where it stood" "NXLOCK_URL: "
-    check "and nothing is started" fails started
-    gives 78 "78: status" status x -u http://nowhere
 }
 
 # The child waits for an end that only the loss brings.
@@ -295,34 +208,13 @@ lost_server() {
     said "says so" "lost 'x'"
 }
 
-not_run() {
-    : > "$dir/plain"
-    gives 126 "126: not executable" run x -- "$dir/plain"
-    said "is named" "$dir/plain"
-    check "and the lock is free" is_free x
-    gives 126 "126: a folder" run x -- "$dir"
-    check "and the lock is free" is_free x
-    gives 127 "127: not there" run x -- "$dir/nothing"
-    said "is named" "$dir/nothing"
-    check "and the lock is free" is_free x
-    gives 127 "127: nowhere in PATH" run x -- nxlock-no-such-program
-    said "is named" "nxlock-no-such-program"
-    check "and the lock is free" is_free x
-}
-
 start_server
 main=$server
-childs_own
-status
-usage
-unavailable
+silent_server
 refusals
 loading
-internal
-busy
-denied
-bad_url
+descriptors
+no_password
 lost
-not_run
 lost_server
 done_testing

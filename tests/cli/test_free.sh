@@ -13,29 +13,9 @@ asked() { # COUNT: more often than that somebody looked
     [ "$looks" -gt "$1" ]
 }
 
-gives 64 "wait without a name" wait
-said "says what is missing" "NAME is missing"
-gives 64 "wait for two" wait a b
-gives 64 "wait -w of nonsense" wait a -w soon
-gives 69 "a server that is not there" wait x -w 300ms -u "unix://$dir/nothing"
-said "is said" "waiting for 'x'" "$dir/nothing"
-gives 78 "nor a URL" wait x -u "http://x"
 start_server
 
-gives 0 "wait for a free name" wait x
-silent "says nothing"
-check "and takes nothing" is_free x
-
 db SET x "$token" PX 60000 > /dev/null
-gives 75 "wait -w for a held one" wait x -w 300ms
-silent "says nothing where nobody looks"
-gives 75 "wait -w 0" wait x -w 0
-gives 75 "wait -v" wait x -v -w 300ms
-said "says by whom" "waiting for 'x': held by db7:41233:backup, " \
-    "'x' is held by db7:41233:backup"
-unsaid "and not the token" 6fa459ea-ee8a-4ca4
-check "which it leaves alone" is_held x
-
 before=$(($(calls evalsha) + $(calls eval)))
 launch wait x -v
 await asked $((before + 2))
@@ -52,14 +32,6 @@ gives 0 "a lease that ends" wait x
 looks=$(($(calls evalsha) + $(calls eval)))
 [ "$looks" -le 12 ] || echo "# $looks looks"
 check "is asked for now and then only" test "$looks" -le 12
-
-db LPUSH list x > /dev/null
-gives 69 "a key of other use" wait list
-said "is named" "'list'" "other data"
-db ACL SETUSER blind on '>Zqx7' '~*' +@all -eval -evalsha -getrange > /dev/null
-with_query user=blind with_password Zqx7 \
-    gives 77 "a user who may not look" wait x
-db DEL x > /dev/null
 
 db SET x "$token" PX 60000 > /dev/null
 launch wait x

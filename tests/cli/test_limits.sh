@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The options of run that limit a command, and what it is given: its times, its
+# The options of run that limit a command, and what it is given: its
 # descendants, its descriptors and variables, and what becomes of it without a
 # lock.
 # Usage: test_limits.sh PATH-OF-NXLOCK
@@ -15,103 +15,6 @@ hold() {
     launch run l "$@" -- sh -c "$deaf" "$dir"
     await test -e "$dir/ready"
 }
-fits() { # the rule of times
-    gives 64 "a grace that does not fit" run l --ttl 3s --grace 2s -- \
-        touch "$dir/started"
-    said "is said in the user's words, with remedies" \
-        "--ttl 3s is too short for --grace 2s: use --ttl " \
-        "or --grace 1.1s or less"
-    unsaid "and nothing else" "lease of"
-    check "and nothing is started" fails started
-    longer=$(sed -n 's/.*use --ttl \([0-9.]*s\) or more.*/\1/p' "$dir/err")
-    gives 0 "the grace of the remedy" run l --ttl 3s --grace 1.1s -- true
-    check "with one decimal" test "${longer#*.?}" = s
-    gives 0 "the lease of the remedy, $longer" run l --ttl "$longer" \
-        --grace 2s -- true
-    with_query max_ttl_ms=60000 \
-        gives 64 "a grace that fits no lease that is allowed" run l --ttl 60s \
-        --grace 1m -- true
-    said "has one remedy" "--ttl 60s is too short for --grace 1m: use --grace" \
-        "35.3s or less"
-    with_query max_ttl_ms=60000 gives 0 "which does" run l --ttl 60s \
-        --grace 35.3s -- true
-    with_query timeout_ms=900 gives 64 "a time-out that does not fit" \
-        run l --ttl 3s -- true
-    said "is said" "--ttl 3s is too short for timeout_ms=900"
-    gives 64 "a grace that is too long for the default lease" run l \
-        --grace 1m -- true
-    said "is said" "--grace 1m is too long for a lease of 30s"
-    with_query 'max_ttl_ms=60000&timeout_ms=20000' \
-        gives 64 "one for which the lease has to be longer than it may" run l \
-        --ttl 60s --grace 1s -- true
-    said "has that remedy" "use --ttl " "with max_ttl_ms="
-    gives 64 "a lease that cannot be renewed" run l --ttl 30ms -- true
-    said "is said" "--ttl 30ms is too short to be renewed"
-    gives 64 "at least more than at most" run l --at-least 3s --at-most 2s -- \
-        true
-    said "is said" "--at-least 3s is longer than --at-most 2s"
-    gives 0 "max_ttl_ms without --ttl" run l \
-        -u "unix://$socket?max_ttl_ms=10000" -- \
-        sh -c 'test "$NXLOCK_TTL_MS" = 10000'
-    gives 0 "a duration twice: the last counts" run l --ttl 5s --ttl 9s -- \
-        sh -c 'test "$NXLOCK_TTL_MS" = 9000'
-    # One server has a limit only with the quarantine on, of 30 s.
-    with_query guard_restarts=off gives 0 "2m, guard_restarts off" \
-        run l --ttl 2m -- true
-    with_query guard_restarts=on gives 64 "2m, guard_restarts on" \
-        run l --ttl 2m -- true
-    said "is said why" "30s" "or a guard" "max_ttl_ms=120000"
-    gives 64 "2m, several servers without it" run l --ttl 2m \
-        -u "unix://$socket?guard_restarts=off" -u "unix://$dir/none" -- true
-    said "is said why" "1m" "several servers" "max_ttl_ms=120000"
-    for words in '--at-most 0' '--every 1ms' '--on-lost stop' \
-        '--on-lost TERM' '--on-down no' '--on-down skip' \
-        --fence --no-fence --retry-failed; do
-        # shellcheck disable=SC2086 # words
-        gives 64 "64: $words" run l $words -- true
-    done
-}
-
-# --ttl and --at-least have the same limits, in the same words.
-longest() {
-    token=6fa459ea-ee8a-4ca4-894e-db77e160355e
-    for line in 'run l --ttl' 'run l --at-least' 'acquire l --ttl' \
-        "renew l $token --ttl"; do
-        option=--${line##*--}
-        end=
-        [ "${line%% *}" != run ] || end='-- true'
-        # shellcheck disable=SC2086 # words
-        gives 64 "$line 30d" $line 30d $end
-        said "is too long for any lock" "$option 30d is too long" "24d"
-        unsaid "which is not the URL's fault" URL
-        # shellcheck disable=SC2086 # words
-        with_query max_ttl_ms=90000 \
-            gives 64 "$line 5m beyond max_ttl_ms" $line 5m $end
-        said "is told both, and the remedy" \
-            "$option 5m is longer than max_ttl_ms=90000 allows" \
-            "$option 90s or less"
-        # shellcheck disable=SC2086 # words
-        gives 64 "$line 5m with several servers" $line 5m -u redis://h1 \
-            -u redis://h2 -u redis://h3 $end
-        said "is told the remedy" "$option 5m is longer than" \
-            "max_ttl_ms=300000"
-    done
-    gives 64 "--ttl 10s with max_ttl_ms in the URL" acquire l --ttl 10s \
-        -u "unix://$socket?max_ttl_ms=5000"
-    said "is told both" "--ttl 10s is longer than max_ttl_ms=5000 allows"
-    gives 0 "--ttl 1d" acquire l --ttl 1d
-    check "is a day" test "$(db PTTL l)" -gt 86300000
-    db DEL l > /dev/null
-    gives 0 "--ttl 24d" run l --ttl 24d -- true
-    gives 0 "--at-least 2d" run l --at-least 2d -- true
-    check "is two days" test "$(db PTTL l)" -gt 172700000
-    db DEL l > /dev/null
-    nx acquire l --ttl 30s
-    gives 0 "renew --ttl 1h" renew l "$(cat "$dir/out")" --ttl 1h
-    check "is an hour" test "$(db PTTL l)" -gt 3500000
-    db DEL l > /dev/null
-}
-
 at_most() {
     before=$(ms)
     gives 124 "--at-most" run l --at-most 300ms --grace 200ms -- \
@@ -130,23 +33,6 @@ at_most() {
     kill -TERM "$pid"
     ends 124 "a TERM in the grace"
     check "ends it" test $(($(ms) - before)) -lt 15000
-}
-
-at_least() {
-    gives 0 "--at-least" run l --at-least 20s -- true
-    left=$(db PTTL l)
-    check "keeps the name ($left ms)" test "$left" -gt 10000
-    check "for no longer" test "$left" -le 20000
-    db DEL l > /dev/null
-    gives 0 "for longer than max_ttl_ms, too" run l --at-least 1h -- true
-    check "keeps it" test "$(db PTTL l)" -gt 3000000
-    db DEL l > /dev/null
-    gives 1 "after a failure" run l --at-least 20s -- false
-    check "it does so, too" is_held l
-    db DEL l > /dev/null
-    gives 127 "but not for what could not be started" run l --at-least 20s -- \
-        "$dir/nothing"
-    check "and the lock is free" is_free l
 }
 
 on_lost() {
@@ -298,10 +184,7 @@ signals() {
 }
 
 start_server
-fits
-longest
 at_most
-at_least
 on_lost
 on_down
 descendants

@@ -54,7 +54,7 @@ class Bench:
     def code(self, wanted, what, name, *words, **more):
         """once ends so; what it was."""
         got = self.once(name, *words, **more)
-        self.tap.check(got.returncode == wanted, what,
+        self.tap.begin(got.returncode == wanted, what,
                        f"{got.returncode}, not {wanted}\n"
                        f"{got.stderr.decode(errors='replace')}")
         return got
@@ -925,6 +925,7 @@ def main():
             if sys.argv[2:] and part.__name__ not in sys.argv[2:]:
                 continue
             print(f"# {part.__name__}")
+            tap.case = part.__name__ + ": "
             part(bench)
     return tap.done()
 

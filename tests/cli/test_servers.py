@@ -136,7 +136,7 @@ class Room(Tap):
         """What it printed, and what it said."""
         done = nx(self.program, *words)
         out, said = done.stdout.decode(), done.stderr.decode()
-        self.check(done.returncode == code, name,
+        self.begin(done.returncode == code, name,
                    f"{done.returncode}, not {code}\n{out}{said}")
         return out, said
 

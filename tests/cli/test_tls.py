@@ -58,7 +58,7 @@ class Room:
         """Both outputs together."""
         got = nx(self.nxlock, *words, env={**os.environ, **environ})
         text = (got.stdout + got.stderr).decode()
-        self.tap.check(
+        self.tap.begin(
             got.returncode == code and all(one in text for one in says) and
             not any(one in text for one in lacks), what,
             f"{got.returncode}, not {code}: {text}\nwants {says}")
