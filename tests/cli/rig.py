@@ -65,13 +65,13 @@ class Tap:
     def __init__(self):
         self.number = 0
         self.bad = 0
-        self.case = ""  # the call that is examined: in front of all names
+        self.about = ""  # the call that is examined: in front of all names
 
     def begin(self, good, name, note=""):
         """A call ended as it should: what is checked next is about it."""
-        self.case = ""
+        self.about = ""
         self.check(good, name, note)
-        self.case = name + ": "
+        self.about = name + ": "
 
     def check(self, good, name, note=""):
         self.number += 1
@@ -80,7 +80,7 @@ class Tap:
             for line in str(note).splitlines():
                 print(f"# {line}")
         print(f"{'' if good else 'not '}ok {self.number} - "
-              f"{self.case}{name}", flush=True)
+              f"{self.about}{name}", flush=True)
         return good
 
     def equal(self, got, wanted, name):
@@ -88,7 +88,7 @@ class Tap:
 
     def skip(self, name, reason):
         self.number += 1
-        print(f"ok {self.number} - {self.case}{name} # SKIP {reason}",
+        print(f"ok {self.number} - {self.about}{name} # SKIP {reason}",
               flush=True)
 
     def may_use_acl(self, server, name):

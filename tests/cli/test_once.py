@@ -925,7 +925,7 @@ def main():
             if sys.argv[2:] and part.__name__ not in sys.argv[2:]:
                 continue
             print(f"# {part.__name__}")
-            tap.case = part.__name__ + ": "
+            tap.about = part.__name__ + ": "
             part(bench)
     return tap.done()
 
