@@ -10,7 +10,8 @@
  *   machine life            what the next scenes drive: life (one lock, by the
  *                           interface that the simulator uses), line, acquire,
  *                           round (unit/scene_parts.h), several names
- *                           (scene_several.h), server (scene_server.h)
+ *                           (scene_several.h), server (scene_server.h),
+ *                           eligibility (scene_eligibility.h)
  *   options servers=3       options of all scenes up to the next "options"
  *   NAME | STEPS | DOES | OPTIONS
  *                           one scene; the last column may be missing; a line
@@ -23,7 +24,7 @@
  *                           all, of server 2; rg: to the renewal's request.
  *                           :600 left of the holder's TTL, in ms; ^5 sent at
  *                           5 ms; #8 fencing token; ~5 tried at 5 ms
- *   @20                     it is 20 ms
+ *   @20, @20s               it is 20 ms, or 20 s
  *   wake, rwake             the time comes for which the call, or the renewal,
  *                           asked to be woken; wake:5-10 if that is between
  *   tick                    the machine looks at the time
@@ -32,6 +33,7 @@
  *   unsent:7                from now on nothing leaves for the servers 0, 1, 2
  *                           (bits); also an option
  *   ?deadline               writes a value: see the machine
+ *   mentions:a_word         the message has that in it (_ for a blank)
  *   acquire, cancel, ...    calls: see the machine
  *
  * Answers: g granted; b busy, time left unknown; w the same, in line behind
@@ -88,6 +90,7 @@ struct scene_machine {
         enum life_track track, unsigned server, const struct outcome *outcome);
     void (*tick)(void);
     uint64_t (*wake)(enum life_track track);
+    const char *(*text)(void); /* its latest message */
 };
 
 static struct {
@@ -228,7 +231,7 @@ static const struct scene_answer {
               .applied = true}},
 };
 
-/* "20", "-0.5" or "never": ms since the start. */
+/* "20", "-0.5", "2s" or "never": ms since the start. */
 static uint64_t scene_time(const char *text, char **rest)
 {
     if (!strncmp(text, "never", 5)) {
@@ -236,7 +239,14 @@ static uint64_t scene_time(const char *text, char **rest)
             *rest = (char *)text + 5;
         return NEVER;
     }
-    double ns = strtod(text, rest) * (double)MS;
+    char *end = NULL;
+    double ns = strtod(text, &end) * (double)MS;
+    if (*end == 's') {
+        ns *= 1000;
+        end++;
+    }
+    if (rest)
+        *rest = end;
     return T0 + (uint64_t)(int64_t)(ns < 0 ? ns - 0.5 : ns + 0.5);
 }
 
@@ -312,6 +322,16 @@ static void wake(enum life_track track, const char *range)
     scene.machine->tick();
 }
 
+/* The message has that in it, _ for a blank; else it is shown. */
+static void mentions(char *part)
+{
+    const char *text = scene.machine->text();
+    for (char *c = part; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    if (!strstr(text, part))
+        add("\"%s\"", text);
+}
+
 static void step(const char *text)
 {
     char word[64];
@@ -327,6 +347,8 @@ static void step(const char *text)
         return;
     else if (!strcmp(word, "wake") || !strcmp(word, "rwake"))
         wake(*word == 'r' ? TRACK_RENEWAL : TRACK_CALL, argument);
+    else if (!strcmp(word, "mentions"))
+        mentions(argument);
     else if (!strcmp(word, "tick"))
         scene.machine->tick();
     else if (!strcmp(word, "unsent"))

@@ -256,8 +256,8 @@ static bool node_call(const char *word, const char *argument)
     return true;
 }
 
-/* ?settled: nothing is left. ?text: of the last fault. ?watches: the request
- * that watches over its acquire: =use while its token is in use. */
+/* ?settled: nothing is left. The message is that of the last fault. ?watches:
+ * the request that watches over its acquire: =use while its token is in use. */
 static bool node_show(const char *what)
 {
     static const char *const states[] = {[SERVER_DOWN] = "down",
@@ -283,10 +283,6 @@ static bool node_show(const char *what)
         add("%s", states[rig.s.state]);
     else if (!strcmp(what, "polls"))
         add(rig_poll(&fd) && fd.events & POLLOUT ? "polls=out" : "polls=in");
-    else if (!strcmp(what, "why"))
-        add("\"%s\"", rig.s.why.data);
-    else if (!strcmp(what, "text"))
-        add("\"%s\"", rig.last_text);
     else if (!strcmp(what, "deadline"))
         add_time("deadline", deadline);
     else if (!strcmp(what, "sent"))
@@ -305,6 +301,11 @@ static void node_answer(
 {
     (void)track, (void)server, (void)outcome;
     fail_msg("a server is answered by says:");
+}
+
+static const char *node_text(void)
+{
+    return *rig.last_text ? rig.last_text : rig.s.why.data;
 }
 
 static void node_tick(void)
@@ -342,6 +343,7 @@ static const struct scene_machine server_machine = {.name = "server",
     .show = node_show,
     .answer = node_answer,
     .tick = node_tick,
-    .wake = node_wake};
+    .wake = node_wake,
+    .text = node_text};
 
 #endif

@@ -1,12 +1,125 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cleaner on every way through its life: what it sends, which answers end it
- * and which do not, and when it expires.
+ * What one cleaner sends, at a server without a socket: a connection that only
+ * collects what is to go out, and answers from the test's mouth. When it is
+ * sent, and what ends it, is in test_cleanup.c; with requests, in
+ * unit/scenes/request.scenes.
  */
 #include "support/test.h"
 
+#include "base/deadline.h"
+#include "net/cleaner.h"
 #include "support/alloc.h"
-#include "unit/cleaner_rig.h"
+
+#define START UINT64_C(5000000000)
+#define TTL_MS 3000
+#define TTL (TTL_MS * NS_PER_MS)
+#define TOKEN "6f1d7c1e-0000-4000-8000-0123456789ab"
+#define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static struct conn conn;
+static struct dialect dialect; /* of it */
+static struct facts facts;     /* of the connection there is now */
+static struct cleaner *cleaner;
+
+static int set_up(void **state)
+{
+    (void)state;
+    conn = (struct conn){.transport = TRANSPORT_CLOSED};
+    dialect_begin(&dialect);
+    facts = (struct facts){.client_id = 9};
+    memcpy(facts.run_id, RUN_A, sizeof(facts.run_id));
+    cleaner = cleaner_new(slice_of("key"), 64);
+    return !cleaner;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cleaner_free(cleaner);
+    cleaner = NULL;
+    conn_free(&conn);
+    return 0;
+}
+
+static void begin(enum cleanup_cause cause)
+{
+    struct verb of = {.token = slice_of(TOKEN), .ttl_ms = TTL_MS};
+    cleaner_start(cleaner, cause, &of, START);
+}
+
+static enum cleanup_state told(struct reply reply, uint64_t now)
+{
+    cleaner_delete_answered(cleaner, &reply, &conn, &dialect, now);
+    return cleaner->cleanup.state;
+}
+
+static enum cleanup_state told_words(
+    enum reply_kind kind, const char *text, uint64_t now)
+{
+    return told((struct reply){.kind = kind, .bytes = slice_of(text)}, now);
+}
+
+static enum cleanup_state told_number(int64_t number, uint64_t now)
+{
+    return told((struct reply){.kind = REPLY_INTEGER, .integer = number}, now);
+}
+
+/* Is it over by that? */
+static bool answered(int64_t number, uint64_t now)
+{
+    assert_int_not_equal(told_number(number, now), CLEANUP_DELETING);
+    return cleanup_over(&cleaner->cleanup);
+}
+
+/* Would it expire by then? */
+static bool expired(uint64_t now)
+{
+    struct cleanup copy = cleaner->cleanup;
+    cleanup_tick(&copy, now);
+    return copy.state == CLEANUP_GIVEN_UP;
+}
+
+static void kill_answered(const struct reply *reply, uint64_t now)
+{
+    cleaner_kill_answered(cleaner, reply, now);
+}
+
+/* What is to go out, as text (zero bytes do not occur). */
+static const char *said(void)
+{
+    static char text[16384];
+    assert_true(buf_len(&conn.out) < sizeof(text));
+    if (buf_len(&conn.out) > 0)
+        memcpy(text, buf_head(&conn.out), buf_len(&conn.out));
+    text[buf_len(&conn.out)] = '\0';
+    return text;
+}
+
+/* All of it has gone and been answered. */
+static void gone(void)
+{
+    conn.slots.first = conn.slots.count = 0;
+    buf_clear(&conn.out);
+}
+
+/* Sends what is due at now, and says what that is. */
+static const char *sent(uint64_t now)
+{
+    gone();
+    assert_true(cleaner_send(cleaner, &conn, &dialect, &facts, now));
+    assert_true(cleaner->cleanup.state == CLEANUP_DELETING ||
+                cleaner->cleanup.state == CLEANUP_KILL_DELETING);
+    return said();
+}
+
+/* Its acquire went on a connection that is gone: client 7 of A. */
+static void begin_after_a_cut(void)
+{
+    begin(CLEANUP_ACQUIRE_SENT);
+    cleanup_connection_lost(&cleaner->cleanup, 7, RUN_A, START);
+}
 
 static void a_record_has_room_for_all(void **state)
 {
@@ -75,55 +188,6 @@ static void a_token_in_line_lasts_longer(void **state)
     assert_true(expired(START + TTL));
 }
 
-static void an_answer_ends_it_when_nothing_can_follow(void **state)
-{
-    (void)state;
-    begin(CLEANUP_TOKEN);
-    sent(START);
-    assert_true(answered(0, START + 1));
-    sent(START);
-    assert_true(answered(1, START + 1));
-}
-
-static void behind_the_acquire_it_is_exact(void **state)
-{
-    (void)state;
-    begin(CLEANUP_ACQUIRE_SENT);
-    assert_int_equal(
-        cleaner->cleanup.until, NEVER); /* its connection is open */
-    assert_false(expired(START + 1000 * TTL));
-    assert_null(strstr(sent(START), "KILL"));
-    assert_true(answered(0, START + 1));
-}
-
-static void elsewhere_nothing_deleted_proves_nothing(void **state)
-{
-    (void)state;
-    begin_after_a_cut();
-    facts.run_id[0] = '\0';
-    uint64_t now = START, interval = 20 * NS_PER_MS;
-    while (now + interval < START + TTL) {
-        sent(now);
-        assert_false(answered(0, now));
-        assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
-        assert_int_equal(cleaner->cleanup.next_try, now + interval);
-        now += interval;
-        interval = earlier(2 * interval, NS_PER_S);
-    }
-    assert_true(interval == NS_PER_S); /* the longest was reached */
-    assert_false(answered(0, START + TTL - 1));
-    assert_true(answered(0, START + TTL)); /* it has expired */
-}
-
-static void elsewhere_a_deletion_ends_it(void **state)
-{
-    (void)state;
-    begin_after_a_cut();
-    facts.run_id[0] = '\0';
-    sent(START);
-    assert_true(answered(1, START));
-}
-
 static void the_old_connection_is_killed_first(void **state)
 {
     (void)state;
@@ -146,132 +210,6 @@ static void the_old_connection_is_killed_first(void **state)
     /* No such client: that is as good as killed. */
     kill_answered(&none, START);
     assert_true(answered(0, START + 1));
-}
-
-static void a_kill_that_was_refused_counts_for_nothing(void **state)
-{
-    (void)state;
-    begin_after_a_cut();
-    sent(START);
-    struct reply error = {.kind = REPLY_ERROR, .bytes = slice_of("NOPERM")};
-    kill_answered(&error, START);
-    assert_false(answered(0, START + 1));
-    assert_contains(sent(START + NS_PER_S), "KILL"); /* again */
-    struct reply one = {.kind = REPLY_INTEGER, .integer = 1};
-    kill_answered(&one, START);
-    assert_true(answered(0, START + NS_PER_S));
-}
-
-static void killed_once_is_enough(void **state)
-{
-    (void)state;
-    begin_after_a_cut();
-    struct reply one = {.kind = REPLY_INTEGER, .integer = 1};
-    kill_answered(&one, START);
-    cleanup_connection_lost(
-        &cleaner->cleanup, 9, RUN_A, START + 1); /* its own one was lost now */
-    assert_null(strstr(sent(START + 1), "KILL"));
-    assert_true(answered(0, START + 2));
-}
-
-static void only_the_same_process_is_asked_to_kill(void **state)
-{
-    (void)state;
-    begin_after_a_cut();
-    memcpy(facts.run_id, RUN_B, sizeof(facts.run_id));
-    assert_null(strstr(sent(START), "KILL"));
-    assert_false(answered(0, START));
-    facts.run_id[0] = '\0';
-    assert_null(strstr(sent(START), "KILL"));
-
-    memcpy(facts.run_id, RUN_A, sizeof(facts.run_id));
-    cleaner->cleanup.client_id = 0; /* it never told its id */
-    assert_null(strstr(sent(START), "KILL"));
-    cleaner->cleanup.client_id = 7;
-    cleaner->cleanup.acquire = ACQUIRE_OVER;
-    assert_null(strstr(sent(START), "KILL"));
-}
-
-/* Its acquire went on client 7; losing a later connection changes neither
- * that nor the time at which all is over. */
-static void a_second_cut_changes_nothing(void **state)
-{
-    (void)state;
-    begin_after_a_cut();
-    sent(START);
-    cleanup_connection_lost(&cleaner->cleanup, 9, RUN_B, START + NS_PER_S);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
-    assert_int_equal(cleaner->cleanup.client_id, 7);
-    assert_string_equal(cleaner->cleanup.run_id, RUN_A);
-    assert_int_equal(cleaner->cleanup.until, START + TTL);
-}
-
-/* The server may end each connection at this very command. */
-static void cut_off_again_and_again_it_grows_rare(void **state)
-{
-    (void)state;
-    begin_after_a_cut();
-    assert_int_equal(
-        cleaner->cleanup.next_try, START); /* the first one was innocent */
-    uint64_t now = START, interval = 20 * NS_PER_MS;
-    for (int i = 0; i < 8; i++) {
-        sent(now);
-        cleanup_connection_lost(
-            &cleaner->cleanup, 9, RUN_A, now); /* the kill's slot */
-        cleanup_connection_lost(
-            &cleaner->cleanup, 9, RUN_A, now); /* the other one's */
-        assert_int_equal(cleaner->cleanup.next_try, now + interval);
-        now += interval;
-        interval = earlier(2 * interval, NS_PER_S);
-    }
-    assert_true(interval == NS_PER_S);
-}
-
-static void a_release_that_was_cut_off_may_be_late(void **state)
-{
-    (void)state;
-    begin(CLEANUP_TOKEN);
-    sent(START);
-    cleanup_connection_lost(&cleaner->cleanup, 7, RUN_A, START + NS_PER_S);
-    assert_int_equal(cleaner->cleanup.until, START + TTL);
-    assert_null(strstr(sent(START + NS_PER_S), "KILL"));
-    assert_true(answered(0, START + NS_PER_S));
-}
-
-static void an_answered_acquire_cannot_come_later(void **state)
-{
-    (void)state;
-    begin(CLEANUP_ACQUIRE_SENT);
-    cleanup_acquire_answered(&cleaner->cleanup, false, START + NS_PER_S);
-    assert_int_equal(cleaner->cleanup.until, START + NS_PER_S + TTL);
-    cleanup_connection_lost(&cleaner->cleanup, 7, RUN_A, START + 2 * NS_PER_S);
-    assert_int_equal(cleaner->cleanup.until, START + NS_PER_S + TTL);
-    assert_null(strstr(sent(START + 2 * NS_PER_S), "KILL"));
-    assert_true(answered(0, START + 2 * NS_PER_S));
-}
-
-static void an_error_proves_nothing(void **state)
-{
-    (void)state;
-    begin(CLEANUP_TOKEN);
-    sent(START);
-    assert_false(refused(START));
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
-    assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);
-    sent(START + 20 * NS_PER_MS);
-    assert_true(refused(START + TTL));
-}
-
-/* A server that takes no scripts: it must not go on for ever. */
-static void an_error_behind_the_acquire_sets_an_end(void **state)
-{
-    (void)state;
-    begin(CLEANUP_ACQUIRE_SENT);
-    sent(START);
-    assert_false(refused(START + 5));
-    assert_int_equal(cleaner->cleanup.until, START + 5 + TTL);
-    assert_false(refused(START + 9));
-    assert_int_equal(cleaner->cleanup.until, START + 5 + TTL);
 }
 
 static void no_memory_for_a_record(void **state)
@@ -310,28 +248,143 @@ static void no_memory_leaves_nothing_half_sent(void **state)
     }
 }
 
+/* ------------------------------------------------------------ without scripts
+ * It is done in another way, step by step, and never within another
+ * transaction.
+ */
+
+#define NOPERM "NOPERM this user has no permissions"
+
+/* Every step of another way goes out behind its answers, in its own slots. */
+static void refused_scripts_are_not_the_end(void **state)
+{
+    (void)state;
+    begin(CLEANUP_TOKEN);
+    sent(START);
+    gone();
+    assert_int_equal(
+        told_words(REPLY_ERROR, NOPERM, START + 1), CLEANUP_DELETING);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_DELETING);
+    assert_contains(said(), "*2\r\n$5\r\nWATCH\r\n$3\r\nkey\r\n");
+    assert_int_equal(conn.slots.count, 5);
+    struct slot slot = *slots_at(&conn.slots, 0);
+    assert_int_equal(slot.kind, SLOT_DELETE);
+    assert_ptr_equal(slot.owner, cleaner);
+    assert_int_equal(slot.bytes, strlen(said()));
+    assert_int_equal(slot.sent_at, START + 1);
+}
+
+/* On the way that needs a transaction: nothing else goes meanwhile. */
+static void watch_until_the_value(void)
+{
+    dialect.preferred[VERB_RELEASE] = 1;
+    begin(CLEANUP_TOKEN);
+    assert_contains(sent(START), "$5\r\nWATCH\r\n");
+    assert_int_equal(conn.slots.count, 5);
+    assert_int_equal(slots_at(&conn.slots, 0)->bytes, strlen(said()));
+    for (size_t i = 1; i < 5; i++)
+        assert_int_equal(slots_at(&conn.slots, i)->bytes, 0);
+    assert_ptr_equal(dialect.in_transaction, &cleaner->exchange);
+    gone();
+    assert_int_equal(told_words(REPLY_STATUS, "OK", START), CLEANUP_DELETING);
+}
+
+static void a_transaction_ends_it_too(void **state)
+{
+    (void)state;
+    watch_until_the_value();
+    assert_int_equal(told_words(REPLY_STRING, TOKEN, START), CLEANUP_DELETING);
+    assert_int_equal(told_number(500, START), CLEANUP_DELETING);
+    assert_int_equal(told_number(1, START), CLEANUP_DELETING);
+    assert_int_equal(buf_len(&conn.out), 0);
+    assert_int_equal(told_words(REPLY_STATUS, "OK", START), CLEANUP_DELETING);
+    assert_contains(said(), "$3\r\nDEL\r\n$3\r\nkey\r\n");
+    assert_contains(said(), "$4\r\nEXEC\r\n");
+    assert_int_equal(conn.slots.count, 2);
+    assert_int_equal(
+        told_words(REPLY_STATUS, "QUEUED", START), CLEANUP_DELETING);
+    struct reply one = {.kind = REPLY_INTEGER, .integer = 1};
+    struct reply result = {.kind = REPLY_ARRAY, .count = 1, .items = &one};
+    assert_int_equal(told(result, START), CLEANUP_DONE);
+    assert_null(dialect.in_transaction);
+}
+
+static void another_value_ends_it_when_the_transaction_has_ended(void **state)
+{
+    (void)state;
+    watch_until_the_value();
+    assert_int_equal(
+        told_words(REPLY_STRING, "another", START), CLEANUP_DELETING);
+    assert_int_equal(told_number(500, START), CLEANUP_DELETING);
+    assert_int_equal(told_number(1, START), CLEANUP_DELETING);
+    assert_int_equal(told_words(REPLY_STATUS, "OK", START), CLEANUP_DELETING);
+    assert_string_equal(said(), "*1\r\n$7\r\nDISCARD\r\n");
+    assert_ptr_equal(dialect.in_transaction, &cleaner->exchange);
+    assert_int_equal(told_words(REPLY_STATUS, "OK", START), CLEANUP_DONE);
+    assert_null(dialect.in_transaction);
+}
+
+static void refused_in_every_way_it_goes_on(void **state)
+{
+    enum cleanup_state answer;
+    unsigned replies = 1;
+
+    (void)state;
+    begin(CLEANUP_TOKEN);
+    sent(START);
+    while (
+        (answer = told_words(REPLY_ERROR, NOPERM, START)) == CLEANUP_DELETING)
+        assert_true(++replies < 20);
+    assert_int_equal(replies, 1 + 5 + 2);
+    assert_int_equal(answer, CLEANUP_IDLE);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
+    assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);
+    assert_null(dialect.in_transaction);
+    assert_null(strstr(said(), "$3\r\nDEL\r\n"));
+}
+
+static void within_another_transaction_it_is_not_sent(void **state)
+{
+    struct exchange other;
+
+    (void)state;
+    begin_after_a_cut();
+    dialect.in_transaction = &other;
+    assert_false(cleaner_send(cleaner, &conn, &dialect, &facts, START));
+    assert_int_equal(buf_len(&conn.out), 0); /* nor is the kill */
+    assert_int_equal(conn.slots.count, 0);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
+    assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);
+
+    /* Nor does it go on there. */
+    dialect.in_transaction = NULL;
+    sent(START);
+    gone();
+    dialect.in_transaction = &other;
+    assert_int_equal(told_words(REPLY_ERROR, NOPERM, START), CLEANUP_IDLE);
+    assert_int_equal(buf_len(&conn.out), 0);
+    assert_int_equal(conn.slots.count, 0);
+    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
+    assert_ptr_equal(dialect.in_transaction, &other);
+}
+
+#define cleaner_test(name)                                                     \
+    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cleaner_test(a_record_has_room_for_all),
         cleaner_test(it_is_due_at_once),
         cleaner_test(a_token_in_line_lasts_longer),
-        cleaner_test(an_answer_ends_it_when_nothing_can_follow),
-        cleaner_test(behind_the_acquire_it_is_exact),
-        cleaner_test(elsewhere_nothing_deleted_proves_nothing),
-        cleaner_test(elsewhere_a_deletion_ends_it),
         cleaner_test(the_old_connection_is_killed_first),
-        cleaner_test(a_kill_that_was_refused_counts_for_nothing),
-        cleaner_test(killed_once_is_enough),
-        cleaner_test(only_the_same_process_is_asked_to_kill),
-        cleaner_test(a_second_cut_changes_nothing),
-        cleaner_test(cut_off_again_and_again_it_grows_rare),
-        cleaner_test(a_release_that_was_cut_off_may_be_late),
-        cleaner_test(an_answered_acquire_cannot_come_later),
-        cleaner_test(an_error_proves_nothing),
-        cleaner_test(an_error_behind_the_acquire_sets_an_end),
         cleaner_test(no_memory_for_a_record),
         cleaner_test(no_memory_leaves_nothing_half_sent),
+        cleaner_test(refused_scripts_are_not_the_end),
+        cleaner_test(a_transaction_ends_it_too),
+        cleaner_test(another_value_ends_it_when_the_transaction_has_ended),
+        cleaner_test(refused_in_every_way_it_goes_on),
+        cleaner_test(within_another_transaction_it_is_not_sent),
     };
     return cmocka_run_group_tests_name("cleaner", tests, NULL, NULL);
 }

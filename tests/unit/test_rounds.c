@@ -173,6 +173,49 @@ static void near_the_end_of_time(void **state)
     }
 }
 
+/* ----------------------------------------------------------- fencing tokens */
+
+/* One way to answer: digits of 4, for each server but the first. */
+static void assert_fence(unsigned servers, unsigned way)
+{
+    struct fence_terms terms = {
+        .servers = servers, .ballots = ballots, .end = T0 + 100 * MS};
+    struct effect effect;
+    struct fence f;
+    unsigned have = 1, gone = 0, quorum = quorum_of(servers);
+    memset(ballots, 0, sizeof(ballots));
+    ballots[0].fence = 5; /* it has granted, with that number */
+    fence_start(&f, &terms);
+    while (fence_next(&f, &effect))
+        ;
+    for (unsigned i = 1; i < servers; i++, way /= 4) {
+        const struct outcome answers[] = {{.kind = OUTCOME_MINE, .fence = 5},
+            {.kind = OUTCOME_NOT_MINE},
+            {.kind = OUTCOME_MINE, .fence = 6}, /* a higher one of its own */
+            {.kind = OUTCOME_FAULT,
+                .fault = FAULT_UNREACHABLE,
+                .unsure = true}};
+        have += way % 4 == 0;
+        gone += way % 4 == 1;
+        fence_outcome(&f, i, &answers[way % 4]);
+    }
+    while (fence_next(&f, &effect))
+        ;
+    assert_int_equal(fence_verdict(&f) == VERDICT_YES, have >= quorum);
+    assert_true(fence_verdict(&f) != VERDICT_OPEN);
+    if (fence_verdict(&f) == VERDICT_NO)
+        assert_true(gone > servers - quorum);
+}
+
+/* Every split of every vote over up to five servers: a yes means a quorum. */
+static void every_vote_on_a_fence(void **state)
+{
+    (void)state;
+    for (unsigned servers = 1; servers <= 5; servers++)
+        for (unsigned way = 0; way < 1U << 2 * (servers - 1); way++)
+            assert_fence(servers, way);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +224,7 @@ int main(void)
         cmocka_unit_test(several_holders_are_held_back),
         cmocka_unit_test(the_last_round_can_end_in_time),
         cmocka_unit_test(near_the_end_of_time),
+        cmocka_unit_test(every_vote_on_a_fence),
     };
     return cmocka_run_group_tests_name("rounds", tests, NULL, NULL);
 }

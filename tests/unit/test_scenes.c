@@ -4,6 +4,7 @@
  * file and scene; unit/scene.h says what is in these files. One that fails says
  * at which step, what was expected, and what was seen.
  */
+#include "unit/scene_eligibility.h"
 #include "unit/scene_parts.h"
 #include "unit/scene_server.h"
 #include "unit/scene_several.h"
@@ -14,7 +15,7 @@
 
 static const struct scene_machine *const machines[] = {&life_machine,
     &acquire_machine, &round_machine, &line_machine, &server_machine,
-    &several_machine};
+    &several_machine, &eligibility_machine};
 
 static struct text_scene {
     char *text, *name, *steps, *does, *with;
@@ -120,7 +121,7 @@ static void read_line(const char *path, char *text)
 
 static void read_file(const char *path)
 {
-    char *text = NULL, whole[1024] = "";
+    char *text = NULL, whole[2048] = "";
     size_t size = 0;
     FILE *file = fopen(path, "r");
     if (!file)
