@@ -301,6 +301,7 @@ static bool life_show(const char *word)
         {"lasts", &lasts, 0},
         {"fence", NULL, (int64_t)life.fence},
         {"running", NULL, life.running},
+        {"unheard", NULL, (int64_t)(renewal.unheard_ns / MS)},
         {"lost", NULL, lease_state(&life.lease, scene.now) == LEASE_LOST},
     };
     return SHOW_OF(words, word) || show_fault(word, life.fault);

@@ -206,6 +206,8 @@ static bool happens(const char *word, const char *argument)
     } else if (!strcmp(word, "unblock")) {
         rig_unblock();
         rig.s.conn.blocked = false;
+    } else if (!strcmp(word, "push")) { /* before anything is taken */
+        rig_push();
     } else if (!strcmp(word, "format")) {
         requests_format(&rig.s, rig.now);
     } else if (!strcmp(word, "later")) { /* so many ms */

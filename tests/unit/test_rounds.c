@@ -184,7 +184,8 @@ static void assert_fence(unsigned servers, unsigned way)
     struct fence f;
     unsigned have = 1, gone = 0, quorum = quorum_of(servers);
     memset(ballots, 0, sizeof(ballots));
-    ballots[0].fence = 5; /* it has granted, with that number */
+    ballots[0].fence = 5;       /* it has granted, with that number */
+    ballots[servers].fence = 9; /* of none of them */
     fence_start(&f, &terms);
     while (fence_next(&f, &effect))
         ;
@@ -207,6 +208,28 @@ static void assert_fence(unsigned servers, unsigned way)
         assert_true(gone > servers - quorum);
 }
 
+static void a_fence_without_an_answer(void **state)
+{
+    struct fence_terms terms = {
+        .servers = 3, .ballots = ballots, .end = T0 + 100 * MS};
+    struct effect effect;
+    struct fence f;
+    (void)state;
+    memset(ballots, 0, sizeof(ballots));
+    ballots[0].fence = 5;
+    fence_start(&f, &terms);
+    while (fence_next(&f, &effect))
+        ;
+    fence_tick(&f, T0 + 100 * MS - 1);
+    assert_false(fence_next(&f, &effect));
+    fence_tick(&f, T0 + 100 * MS);
+    assert_int_equal(f.fault, FAULT_TIMEOUT);
+    assert_int_equal(f.unanswered, 2);
+    while (fence_next(&f, &effect))
+        ;
+    assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
+}
+
 /* Every split of every vote over up to five servers: a yes means a quorum. */
 static void every_vote_on_a_fence(void **state)
 {
@@ -224,6 +247,7 @@ int main(void)
         cmocka_unit_test(several_holders_are_held_back),
         cmocka_unit_test(the_last_round_can_end_in_time),
         cmocka_unit_test(near_the_end_of_time),
+        cmocka_unit_test(a_fence_without_an_answer),
         cmocka_unit_test(every_vote_on_a_fence),
     };
     return cmocka_run_group_tests_name("rounds", tests, NULL, NULL);
