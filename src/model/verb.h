@@ -169,6 +169,12 @@ static inline bool verb_too_late(const struct verb *verb, uint64_t now)
     return !verb_traits[verb->kind].may_be_late && verb_past_use(verb, now);
 }
 
+/* Is it the acquire of one of several names, after another one? */
+static inline bool verb_asks_after(const struct verb *verb)
+{
+    return verb_traits[verb->kind].asks_after && verb->after;
+}
+
 /* Does the token's use end when the server has carried the verb out? */
 static inline bool verb_ends_use(const struct verb *verb)
 {

@@ -96,6 +96,7 @@ struct verb_traits {
     bool may_grant : 1;
     bool waits_in_line : 1; /* .client and .window are used */
     bool joins_line : 1;    /* the token is not in line before */
+    bool asks_after : 1;    /* .after is used */
     bool begins_work : 1;   /* it grants, and records that work has begun */
     bool uses_record : 1;   /* .once is used */
     bool has_values : 1;    /* its answer, in any form, is stored in .values */
@@ -126,6 +127,7 @@ struct verb_traits {
 /* In the header, so that each use is a look-up and no call. */
 static const struct verb_traits verb_traits[VERB_KINDS] = {
     [VERB_ACQUIRE] = {.cached = CACHED_ACQUIRE,
+        .asks_after = true,
         .residue = RESIDUE_LATE_KEY,
         .undo = VERB_RELEASE,
         .may_grant = true,

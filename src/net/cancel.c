@@ -13,8 +13,7 @@ void request_discard(struct server *s, uint64_t now)
         s->end_fault = FAULT_SYSTEM;
         return;
     }
-    slots_push(&c->slots,
-        (struct slot){SLOT_DISCARD, NULL, now, buf_len(&c->out) - before});
+    slots_push(&c->slots, SLOT_DISCARD, NULL, now, buf_len(&c->out) - before);
     c->dropped++;
 }
 
@@ -180,8 +179,7 @@ static bool cancel_formatted(
     struct cancelled what =
         describe(r, unsent ? CANCEL_UNSENT : CANCEL_SENT, undo);
     if (!unsent && verb_acquires(what.verb))
-        place = exchange_deciding_reply(
-            &r->exchange, slots_at(slots, index)->bytes == 0);
+        place = exchange_deciding_reply(&r->exchange, number > r->slot);
     what.writes = place >= 0;
     struct cancellation c = cancel_request(&what);
     struct cleaner *k = begin_cleanup(s, r, c.cause, now);

@@ -102,8 +102,8 @@ static bool format_delete(
     dialect->now = now;
     unsigned due = exchange_encode(&k->exchange, dialect, &c->out);
     for (unsigned i = 0; i < due; i++)
-        slots_push(&c->slots, (struct slot){SLOT_DELETE, k, now,
-                                  i == 0 ? buf_len(&c->out) - before : 0});
+        slots_push(&c->slots, SLOT_DELETE, k, now,
+            i == 0 ? buf_len(&c->out) - before : 0);
     return due > 0;
 }
 
@@ -115,7 +115,7 @@ static size_t format_kill(struct cleaner *k, struct conn *c, uint64_t now)
         !command_client_kill(&c->out, k->cleanup.client_id))
         return 0;
     size_t bytes = buf_len(&c->out) - before;
-    slots_push(&c->slots, (struct slot){SLOT_KILL, k, now, bytes});
+    slots_push(&c->slots, SLOT_KILL, k, now, bytes);
     return bytes;
 }
 

@@ -49,6 +49,7 @@ void conn_close(struct conn *c)
     c->rest = c->holes = 0;
     c->dropped = 0;
     c->blocked = false;
+    c->sharing = 0;
 }
 
 void conn_free(struct conn *c)
@@ -257,11 +258,19 @@ void conn_withdraw(struct conn *c, uint64_t number, size_t n)
         (void)set_blocked(c, false);
 }
 
+void conn_commit(struct conn *c)
+{
+    fill_holes(c);
+    c->first_unsent = slots_end(&c->slots);
+    c->rest = buf_len(&c->out);
+}
+
 bool conn_pop(struct conn *c, struct slot *slot)
 {
     if (c->first_unsent == c->slots.popped)
         return false;
     *slot = slots_pop(&c->slots);
+    c->sharing = c->sharing ? c->sharing - 1 : slot->sharing;
     trim_front(c);
     return true;
 }

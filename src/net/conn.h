@@ -28,6 +28,8 @@ struct conn {
     struct reader *reader; /* allocated with the first connection */
     size_t dropped;        /* unanswered commands that no request waits for */
     bool blocked;          /* nothing can be sent until the socket is ready */
+    const struct reply *reply; /* the last one */
+    unsigned sharing; /* so many of the oldest slots are answered by it, too */
 };
 
 /* Takes over the transport. False: the transport is closed, and *why says why
@@ -55,6 +57,9 @@ size_t conn_unsent_slots(const struct conn *c);
 /* Takes back the n slots from number on, with their bytes. They must be a whole
  * group of unsent ones. No other slot's number changes. */
 void conn_withdraw(struct conn *c, uint64_t number, size_t n);
+
+/* All commands count as sent from now on: they cannot be taken back. */
+void conn_commit(struct conn *c);
 
 /* Takes out the oldest slot, whose reply has come. False: no reply is due,
  * because there is no command of which a byte was sent. */

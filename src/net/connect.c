@@ -122,8 +122,8 @@ static enum fault ask_more(struct server *s)
         text_set(&s->why, "out of memory: cannot store the handshake");
         return FAULT_SYSTEM;
     }
-    slots_push(&s->conn.slots, (struct slot){SLOT_HANDSHAKE, NULL, s->heard_at,
-                                   buf_len(&s->conn.out) - before});
+    slots_push(&s->conn.slots, SLOT_HANDSHAKE, NULL, s->heard_at,
+        buf_len(&s->conn.out) - before);
     return FAULT_NONE;
 }
 

@@ -70,8 +70,8 @@ bool replica_wait_ask(struct replica_wait *r, struct conn *c, uint64_t now)
     if (!slots_reserve(&c->slots, 1) ||
         !command_append(&c->out, r->aof ? 4 : 3, r->aof ? waitaof : wait))
         return false;
-    slots_push(&c->slots,
-        (struct slot){SLOT_REPLICA_WAIT, NULL, now, buf_len(&c->out) - before});
+    slots_push(
+        &c->slots, SLOT_REPLICA_WAIT, NULL, now, buf_len(&c->out) - before);
     r->due = false;
     r->under_way++;
     return true;

@@ -63,6 +63,18 @@ void requests_refuse(
     }
 }
 
+/* r's command was appended: the number of its first slot. */
+static void note_sent(
+    struct server *s, struct request *r, uint64_t slot, uint64_t now)
+{
+    r->slot = slot;
+    if (!r->sent_at)
+        r->sent_at = now;
+    r->state = REQUEST_SENT;
+    if (s->replica_wait.in_use)
+        replica_wait_note(&s->replica_wait, r->exchange.verb, now);
+}
+
 /* Appends the commands of r's current step. False: out of memory. */
 static bool format(struct server *s, struct request *r, uint64_t now)
 {
@@ -74,15 +86,11 @@ static bool format(struct server *s, struct request *r, uint64_t now)
     unsigned due = exchange_encode(&r->exchange, &s->dialect, &c->out);
     if (!due)
         return false;
-    r->slot = slots_push(&c->slots,
-        (struct slot){SLOT_REQUEST, r, now, buf_len(&c->out) - before});
+    uint64_t number =
+        slots_push(&c->slots, SLOT_REQUEST, r, now, buf_len(&c->out) - before);
     for (unsigned i = 1; i < due; i++)
-        slots_push(&c->slots, (struct slot){SLOT_REQUEST, r, now, 0});
-    if (!r->sent_at)
-        r->sent_at = now;
-    r->state = REQUEST_SENT;
-    if (s->replica_wait.in_use)
-        replica_wait_note(&s->replica_wait, r->exchange.verb, now);
+        slots_push(&c->slots, SLOT_REQUEST, r, now, 0);
+    note_sent(s, r, number, now);
     return true;
 }
 
@@ -132,8 +140,7 @@ static void ask_fsync(struct server *s, uint64_t now)
     if (s->state == SERVER_UP && s->handshake_terms.asks_fsync &&
         !s->handshake.asks_fsync && slots_reserve(&c->slots, 1) &&
         handshake_ask_fsync(&s->handshake, &c->out))
-        slots_push(&c->slots,
-            (struct slot){SLOT_FSYNC, NULL, now, buf_len(&c->out) - before});
+        slots_push(&c->slots, SLOT_FSYNC, NULL, now, buf_len(&c->out) - before);
 }
 
 /* Asks whether the server is alive, and still the same primary. False: no
@@ -149,8 +156,7 @@ static bool ask_alive(struct server *s, uint64_t now)
         slots_reserve(&c->slots, 1) && command_append(&c->out, 2, info);
     s->sign_at = lineage_alive_at(s->heard_at, now);
     if (s->asks_alive)
-        slots_push(&c->slots,
-            (struct slot){SLOT_ALIVE, NULL, now, buf_len(&c->out) - before});
+        slots_push(&c->slots, SLOT_ALIVE, NULL, now, buf_len(&c->out) - before);
     return s->asks_alive;
 }
 
@@ -167,8 +173,8 @@ void server_write_marker(struct server *s, int64_t age_ms, uint64_t now)
     size_t before = buf_len(&c->out);
     if (s->state == SERVER_UP && slots_reserve(&c->slots, 1) &&
         marker_append(&c->out, s->age.marker, s->facts.replid, age_ms))
-        slots_push(&c->slots,
-            (struct slot){SLOT_MARKER, NULL, now, buf_len(&c->out) - before});
+        slots_push(
+            &c->slots, SLOT_MARKER, NULL, now, buf_len(&c->out) - before);
 }
 
 /* Has it to wait until the Sentinels name this server again? */
@@ -215,6 +221,59 @@ void requests_unconfirmed(struct server *s, enum fault fault, uint64_t now)
     s->awaits_sentinels = false;
 }
 
+/* Takes the requests that can be sent in one command with all[0], which are
+ * next in the queue. Returns how many all are. */
+static unsigned take_followers(
+    struct server *s, struct request **all, uint64_t now)
+{
+    unsigned count = 1;
+    while (count < COMMAND_NAMES && !list_empty(&s->queued)) {
+        struct request *r = list_entry(s->queued.next, struct request, node);
+        if (!exchange_follows(&r->exchange, &all[count - 1]->exchange) ||
+            !exchange_may_join(&r->exchange, &s->dialect) ||
+            must_await_sentinels(s, r, now))
+            break;
+        list_remove(&r->node);
+        all[count++] = r;
+    }
+    return count;
+}
+
+/* The same as format() for r and those behind it that acquire names of the same
+ * lock: one command and one reply, and a slot for each. No single one could be
+ * taken back, so all count as sent at once. */
+static bool format_joined(struct server *s, struct request *r, uint64_t now)
+{
+    struct conn *c = &s->conn;
+    struct request *all[COMMAND_NAMES] = {r};
+    struct exchange *of[COMMAND_NAMES];
+    unsigned count = take_followers(s, all, now);
+    size_t before = buf_len(&c->out);
+    for (unsigned i = 0; i < count; i++)
+        of[i] = &all[i]->exchange;
+    if (!slots_reserve(&c->slots, count) ||
+        !exchange_encode_joined(of, count, &c->out)) {
+        for (unsigned i = 1; i < count; i++)
+            fail_without_memory(s, all[i]);
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++)
+        note_sent(s, all[i],
+            slots_push(&c->slots, SLOT_REQUEST, all[i], now,
+                i ? 0 : buf_len(&c->out) - before),
+            now);
+    slots_at(&c->slots, c->slots.count - count)->sharing = count - 1;
+    conn_commit(c);
+    return true;
+}
+
+static bool format_next(struct server *s, struct request *r, uint64_t now)
+{
+    bool joins = verb_asks_after(r->exchange.verb) &&
+                 exchange_may_join(&r->exchange, &s->dialect);
+    return joins ? format_joined(s, r, now) : format(s, r, now);
+}
+
 static void format_waiting(struct server *s, uint64_t now)
 {
     bool guards = s->handshake_terms.age && may_format(s);
@@ -242,7 +301,7 @@ static void format_waiting(struct server *s, uint64_t now)
             request_fail_late(s, r);
         } else if (s->facts.cluster && key_is_apart(r->exchange.verb->key)) {
             fail_apart(s, r);
-        } else if (!format(s, r, now)) {
+        } else if (!format_next(s, r, now)) {
             fail_without_memory(s, r);
         }
     }

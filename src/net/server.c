@@ -120,8 +120,8 @@ static void begin_handshake(
     s->asks_alive = s->awaits_sign = false;
     size_t bytes = buf_len(&s->conn.out);
     for (unsigned i = 0; i < replies; i++)
-        slots_push(&s->conn.slots,
-            (struct slot){SLOT_HANDSHAKE, NULL, now, i == 0 ? bytes : 0});
+        slots_push(
+            &s->conn.slots, SLOT_HANDSHAKE, NULL, now, i == 0 ? bytes : 0);
 }
 
 static void dialled(struct server *s, enum dial_state state,
@@ -532,15 +532,16 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
             end_connection(s, s->end_fault, now);
             continue;
         }
-        const struct reply *reply = NULL;
-        int got = reader_next(s->conn.reader, expected(s), &reply);
+        int got = s->conn.sharing ? 1
+                                  : reader_next(s->conn.reader, expected(s),
+                                        &s->conn.reply);
         if (got == 0 && s->end_fault)
             end_connection(s, s->end_fault, now);
         else if (got == 0 && s->conn.transport.pending)
             read_once(s);
         else if (got == 0 && !end_stale(s, now))
             return false;
-        else if (got != 0 && take_reply(s, got, reply, c, now))
+        else if (got != 0 && take_reply(s, got, s->conn.reply, c, now))
             return true;
     }
 }

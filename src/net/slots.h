@@ -34,6 +34,9 @@ struct slot {
     void *owner;
     uint64_t sent_at;
     size_t bytes; /* of the command; 0 for the rest of a group of commands */
+    /* A command that acquires several names (acquire_after.lua) has a slot for
+     * each, and one reply: how many slots follow that share it. */
+    unsigned sharing;
 };
 
 struct slots {
@@ -43,8 +46,9 @@ struct slots {
 };
 
 bool slots_reserve(struct slots *s, size_t more); /* false: no memory */
-/* After slots_reserve(). Returns its number. */
-uint64_t slots_push(struct slots *s, struct slot slot);
+/* After slots_reserve(). Returns its number. No other slot shares its reply. */
+uint64_t slots_push(struct slots *s, enum slot_kind kind, void *owner,
+    uint64_t sent_at, size_t bytes);
 void slots_unpush(struct slots *s);     /* takes back the newest */
 struct slot slots_pop(struct slots *s); /* count > 0 */
 void slots_clear(struct slots *s);      /* numbers begin with 0 again */

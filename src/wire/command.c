@@ -270,16 +270,22 @@ bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
     return command_append(out, a.count, a.arg);
 }
 
-bool command_acquire_after(
-    struct buf *out, const struct verb *verb, bool with_text)
+bool command_acquire_after(struct buf *out, const struct verb *const *verbs,
+    unsigned count, bool with_text)
 {
-    struct args a = {0};
-    args_push_script(&a, &scripts[SCRIPT_ACQUIRE_AFTER], with_text, "2");
-    args_push(&a, verb->key);
-    args_push(&a, *verb->after);
-    args_push(&a, verb->token);
-    args_push_ttl(&a, verb);
-    return command_append(out, a.count, a.arg);
+    const struct script *script = &scripts[SCRIPT_ACQUIRE_AFTER];
+    struct slice arg[COMMAND_NAMES + COMMAND_ARGS];
+    struct decimal keys, ttl;
+    int argc = 0;
+    arg[argc++] = slice_of(with_text ? "EVAL" : "EVALSHA");
+    arg[argc++] = with_text ? script->body : slice_of(script->sha1);
+    arg[argc++] = decimal_of(&keys, count + 1);
+    arg[argc++] = *verbs[0]->after;
+    for (unsigned i = 0; i < count; i++)
+        arg[argc++] = verbs[i]->key;
+    arg[argc++] = verbs[0]->token;
+    arg[argc++] = decimal_of(&ttl, verbs[0]->ttl_ms);
+    return command_append(out, argc, arg);
 }
 
 bool command_shared_fence(

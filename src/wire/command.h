@@ -12,6 +12,7 @@
 #include "wire/script.h"
 
 #define COMMAND_ARGS 16
+#define COMMAND_NAMES 64 /* that one command acquires, at most */
 
 /* A cached command. */
 struct cached_command {
@@ -77,13 +78,15 @@ bool command_hold_back(
 /* INSPECT of a key whose holders are to be listed. */
 bool command_list(struct buf *out, const struct verb *verb, bool with_text);
 
+/* ACQUIREs with verb.after, each after the one before it in verbs; with the
+ * same token and ttl. */
+bool command_acquire_after(struct buf *out, const struct verb *const *verbs,
+    unsigned count, bool with_text);
+
 /* ACQUIRE with verb.counter, or RAISE; with_text: EVAL with the script's text,
  * otherwise EVALSHA. The counter may expire keep_ms after it was last written.
  * old: the expired timestamp that ACQUIRE replaces; empty: the key must be
  * free. */
-/* ACQUIRE with verb.after. */
-bool command_acquire_after(
-    struct buf *out, const struct verb *verb, bool with_text);
 bool command_fence(struct buf *out, const struct verb *verb, bool with_text,
     uint64_t keep_ms, struct slice old);
 /* RAISE of a token that shares its lock: the fencing token of all holders. */

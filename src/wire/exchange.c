@@ -130,8 +130,8 @@ static void choose_strategy(struct exchange *x)
         x->strategy_index = (unsigned char)range.first;
 }
 
-unsigned exchange_encode(
-    struct exchange *x, struct dialect *dialect, struct buf *out)
+/* Chooses how the current step is sent. */
+static void begin_step(struct exchange *x, struct dialect *dialect)
 {
     if (x->dialect && x->connection != dialect->connection)
         restart(x);
@@ -147,10 +147,43 @@ unsigned exchange_encode(
     if (verb_acquires(x->verb->kind))
         x->written = x->strategy->ttl_is_in_value ? WRITTEN_END : WRITTEN_TOKEN;
     x->encoded_at = dialect->now;
+    x->name = x->strategy->counts_names;
+}
+
+unsigned exchange_encode(
+    struct exchange *x, struct dialect *dialect, struct buf *out)
+{
+    begin_step(x, dialect);
     x->due = (unsigned char)x->strategy->encode(x, out);
     if (x->due && x->step >= STEP_WATCH)
         dialect->in_transaction = x;
     return x->due;
+}
+
+bool exchange_may_join(struct exchange *x, struct dialect *dialect)
+{
+    begin_step(x, dialect);
+    return x->strategy->counts_names && !scripted_as_text(x);
+}
+
+bool exchange_follows(const struct exchange *x, const struct exchange *before)
+{
+    const struct verb *verb = x->verb, *first = before->verb;
+    return verb_asks_after(verb) && slice_equal(*verb->after, first->key) &&
+           slice_equal(verb->token, first->token) &&
+           verb->ttl_ms == first->ttl_ms;
+}
+
+bool exchange_encode_joined(
+    struct exchange *const *of, unsigned count, struct buf *out)
+{
+    const struct verb *verbs[COMMAND_NAMES];
+    for (unsigned i = 0; i < count; i++) {
+        of[i]->due = 1;
+        of[i]->name = (unsigned char)(i + 1);
+        verbs[i] = of[i]->verb;
+    }
+    return command_acquire_after(out, verbs, count, false);
 }
 
 bool exchange_end_is_in_value(const struct exchange *x)

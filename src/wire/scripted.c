@@ -193,7 +193,7 @@ enum exchange_next scripted_inspected(
 
 unsigned scripted_after(struct exchange *x, struct buf *out)
 {
-    return command_acquire_after(out, x->verb, scripted_as_text(x)) ? 1 : 0;
+    return command_acquire_after(out, &x->verb, 1, scripted_as_text(x)) ? 1 : 0;
 }
 
 enum exchange_next scripted_acquired_after(
@@ -201,5 +201,12 @@ enum exchange_next scripted_acquired_after(
 {
     if (scripted_wants_text(x, reply))
         return EXCHANGE_AGAIN;
-    return native_acquired(x, reply);
+    if (reply->kind == REPLY_INTEGER && reply->integer >= 0)
+        return strategy_decide(x,
+            reply->integer >= x->name ? OUTCOME_GRANTED : OUTCOME_BUSY,
+            LEFT_UNKNOWN);
+    if (reply->kind == REPLY_ERROR)
+        return strategy_error_or_not_mine(x, reply);
+    return strategy_bad_reply(
+        x, "expected how many names the script has acquired");
 }

@@ -20,6 +20,7 @@ static const struct strategy set_by_script = {.name = "SETNX script",
 
 /* Of one of several names: never without looking at the one before it. */
 static const struct strategy set_after = {.name = "SET script",
+    .counts_names = true,
     .encode = scripted_after,
     .reply = scripted_acquired_after};
 
@@ -157,7 +158,7 @@ const struct strategy *strategies_for(const struct exchange *x)
             return &timestamps_takeover;
         if (x->verb->counter.len > 0)
             return &fenced_strategy;
-        if (x->verb->after)
+        if (verb_asks_after(x->verb))
             return &set_after;
     }
     return strategies_at(kind, x->strategy_index);

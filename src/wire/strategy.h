@@ -118,8 +118,11 @@ struct exchange {
     int64_t server_ms;       /* the time at the server */
     int64_t refusals;        /* rights.c: commands, as bits */
     unsigned char next_step; /* fenced.c */
-    uint64_t encoded_at;     /* when the current step was encoded */
-    uint64_t check_at; /* ACQUIRE: earliest next EXCHANGE_PHASE_CHECK_VALUE */
+    /* Its command may be for several names (verb.after), and is replied to with
+     * how many were acquired: which of them is its own, from 1 on; 0: not so */
+    unsigned char name;
+    uint64_t encoded_at; /* when the current step was encoded */
+    uint64_t check_at;   /* ACQUIRE: earliest next EXCHANGE_PHASE_CHECK_VALUE */
     /* The lock could not be handed over: not tried again before this time. It
      * may be this name's line that is damaged or not permitted, so the
      * connection remembers nothing of it. */
@@ -164,6 +167,9 @@ struct strategy {
     bool ttl_is_in_value;
     /* INSPECT: its reply is stored in verb.values, if that is set. */
     bool lists;
+    /* ACQUIRE: its command may be for several names (verb.after), and its reply
+     * is how many of them it has acquired. */
+    bool counts_names;
     bool weak; /* its promises are weaker: users are warned */
     /* Compares and changes neither in one command nor under WATCH: used only
      * with dialect.ttl_in_values, which the user has to ask for. */

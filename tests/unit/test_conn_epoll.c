@@ -72,7 +72,7 @@ static void it_changes_nothing(void **state)
     assert_true(open_conn());
     assert_true(buf_append(&conn.out, "PING", 4));
     assert_true(slots_reserve(&conn.slots, 1));
-    slots_push(&conn.slots, (struct slot){SLOT_REQUEST, NULL, 0, 4});
+    slots_push(&conn.slots, SLOT_REQUEST, NULL, 0, 4);
     stingy_allow(&conn.transport, 2);
     refused_how = EPOLL_CTL_MOD;
     assert_false(conn_flush(&conn, &reason));

@@ -113,8 +113,8 @@ static void add_command(void)
     assert_true(buf_append(&play.conn.out, bytes, command->len));
     assert_true(slots_reserve(&play.conn.slots, command->replies));
     for (unsigned i = 0; i < command->replies; i++)
-        slots_push(&play.conn.slots,
-            (struct slot){SLOT_REQUEST, NULL, 0, i == 0 ? command->len : 0});
+        slots_push(
+            &play.conn.slots, SLOT_REQUEST, NULL, 0, i == 0 ? command->len : 0);
     play.commands++;
 }
 

@@ -11,7 +11,7 @@
 static void push(struct slots *s, size_t n)
 {
     assert_true(slots_reserve(s, 1));
-    slots_push(s, (struct slot){SLOT_REQUEST, NULL, n, n});
+    slots_push(s, SLOT_REQUEST, NULL, n, n);
 }
 
 static void assert_numbers(
@@ -59,7 +59,7 @@ static void a_slot_keeps_all_it_was_given(void **state)
     int owner;
 
     assert_true(slots_reserve(&s, 1));
-    slots_push(&s, (struct slot){SLOT_KILL, &owner, 77, 5});
+    slots_push(&s, SLOT_KILL, &owner, 77, 5);
     struct slot slot = slots_pop(&s);
     assert_int_equal(slot.kind, SLOT_KILL);
     assert_ptr_equal(slot.owner, &owner);

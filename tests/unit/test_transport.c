@@ -263,8 +263,7 @@ static void add(const char *command)
     struct conn *c = &over.conn;
     assert_true(buf_append(&c->out, command, strlen(command)));
     assert_true(slots_reserve(&c->slots, 1));
-    slots_push(
-        &c->slots, (struct slot){SLOT_REQUEST, NULL, 0, strlen(command)});
+    slots_push(&c->slots, SLOT_REQUEST, NULL, 0, strlen(command));
 }
 
 static void flush(void)
