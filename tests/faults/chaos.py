@@ -13,6 +13,8 @@ KINDS = (POOL, Kind(shared=1), Kind(permits=4, weight=2), Kind(), POOL,
          Kind(permits=2), Kind(shared=1), Kind(permits=3, weight=3),
          Kind(poll=True), Kind(permits=4, poll=True), Kind(shared=1), Kind())
 STAMPS = (Kind(stamps=True),) * 4
+# No two of these may be held together.
+FULL = (Kind(permits=4, weight=4), Kind(), Kind(permits=3, weight=3)) * 2
 READERS = (Kind(shared=1), Kind(), Kind(shared=1)) * 3
 # Exclusive locks of an older version beside all kinds of this one.
 VERSIONS = KINDS[:8] + (Kind(old=True), Kind(old=True, poll=True))

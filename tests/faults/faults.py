@@ -497,9 +497,13 @@ FAULTS = [
           {"one": "ok", **REDLOCK}, server=AOF, url=DURABLE, proxied=True,
           checks=(chaos.held_together, chaos.expected_errors),
           kinds={"one": chaos.KINDS, **dict.fromkeys(REDLOCK, chaos.READERS)}),
-    Fault("kinds-restarted", "locks of all kinds, restart without data, "
-          "guard_restarts=off", restart_at_a_hold(bounce), {"one": "two"},
-          url=GUARD_OFF, harms=False, kinds={"one": chaos.KINDS}),
+    Fault("kinds-restarted", "locks that take all permits, restart without "
+          "data, guard_restarts=off", restart_at_a_hold(bounce),
+          {"one": "two"}, url=GUARD_OFF, harms=False,
+          kinds={"one": chaos.FULL}),
+    Fault("kinds-guarded", "the same, guard_restarts=on",
+          restart_seldom(bounce), {"one": "ok"}, url=GUARD_ON,
+          kinds={"one": chaos.FULL}),
     Fault("timestamps", "scheme=timestamp beside other programs of that "
           "scheme, while the network and clients suffer", chaos.together(
               NETWORK, *[chaos.classic_program] * 3, chaos.turns(

@@ -8,8 +8,6 @@
  */
 #include "live/in_line_rig.h"
 
-#include <stdatomic.h>
-
 #define NAME "job"
 #define TTL_MS 1000
 #define BEAT_MS (TTL_MS / 10)
@@ -358,74 +356,6 @@ static void nobody_may_join(void **state)
     end_line();
 }
 
-/* ----------------------------------------------------------------- all at once
- */
-
-enum { MOST = 6 };
-static atomic_int inside, overlaps, grants[MOST];
-static atomic_bool closing;
-
-struct regular {
-    struct party party;
-    pthread_t thread;
-    int number;
-};
-
-static void *regular_run(void *argument)
-{
-    struct regular *r = argument;
-    while (!atomic_load(&closing)) {
-        if (nxl_lock_acquire(r->party.lock, 500) != NXL_OK)
-            continue;
-        if (atomic_fetch_add(&inside, 1) != 0)
-            atomic_fetch_add(&overlaps, 1);
-        atomic_fetch_add(&grants[r->number], 1);
-        test_pause_ms(1);
-        atomic_fetch_sub(&inside, 1);
-        (void)!nxl_lock_release(r->party.lock);
-    }
-    return NULL;
-}
-
-static void strike_at_random(unsigned *seed)
-{
-    static void (*const strikes[])(void) = {kill_subscriptions, kill_commands,
-        kill_both, flush_scripts, delete_line, delete_mark, stop_for_a_window};
-    *seed = *seed * 1103515245U + 12345U;
-    strikes[(*seed >> 16) % (sizeof(strikes) / sizeof(strikes[0]))]();
-}
-
-/* Never two, and nobody is left behind. */
-static void losses_at_random(void **state)
-{
-    static struct regular regulars[MOST];
-    unsigned seed = (unsigned)test_now_ns();
-    print_message("           seed %u\n", seed);
-    atomic_store(&closing, false);
-    for (int i = 0; i < MOST; i++) {
-        struct regular *r = &regulars[i];
-        r->party = enlist(NO_GUARD, 3000);
-        r->number = i;
-        assert_int_equal(pthread_create(&r->thread, NULL, regular_run, r), 0);
-    }
-    for (int64_t end_ms = test_now_ms() + 6000; test_now_ms() < end_ms;) {
-        strike_at_random(&seed);
-        test_pause_ms((int)(seed % 64));
-    }
-    int seen[MOST]; /* all of them go on */
-    for (int i = 0; i < MOST; i++)
-        seen[i] = grants[i];
-    for (int i = 0; i < MOST; i++)
-        assert_eventually(grants[i] > seen[i]);
-    atomic_store(&closing, true);
-    for (int i = 0; i < MOST; i++)
-        assert_int_equal(pthread_join(regulars[i].thread, NULL), 0);
-    assert_int_equal(overlaps, 0);
-    for (int i = 0; i < MOST; i++)
-        dismiss(&regulars[i].party);
-    assert_eventually(!redis_exists(servers, NAME));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,7 +363,6 @@ int main(void)
         api_blocking_test(losses_of_connections),
         api_blocking_test(nobody_may_subscribe),
         api_blocking_test(nobody_may_join),
-        api_blocking_test(losses_at_random),
         stand_in_test(server_restarts_with_its_data),
         stand_in_test(server_without_publish),
         stand_in_test(server_without_pubsub),

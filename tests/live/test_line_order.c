@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * First come, first served: who waits in line is served in the order in which
- * it came, whoever leaves the line meanwhile; and who does not wait in line is
- * served as well.
+ * it came, whoever leaves the line meanwhile. Who does not wait in line is
+ * served as well: the cell "pollers" of tests/faults.
  *
  * Invariant: never are two inside.
  */
@@ -192,106 +192,12 @@ static void deserters_do_not_disturb(void **state)
     end(held, client);
 }
 
-/* -------------------------------------------------------- a mixed audience */
-
-static atomic_bool closing;
-static atomic_int grants[MOST];
-
-/* In line, or by polling: until it closes. */
-static void *regular_run(void *argument)
-{
-    struct customer *c = argument;
-    while (!atomic_load(&closing)) {
-        int rc = nxl_lock_acquire(c->lock, 200);
-        if (rc == NXL_BUSY)
-            continue;
-        c->result = rc;
-        if (rc != NXL_OK)
-            break;
-        enter();
-        test_pause_ms(10);
-        leave();
-        atomic_fetch_add(&grants[c->number], 1);
-        c->result = nxl_lock_release(c->lock);
-        if (c->result != NXL_OK)
-            break;
-        test_pause_ms(10); /* who joins would end a gap */
-    }
-    return NULL;
-}
-
-/* Knows nothing of lines: SET NX, and compare and delete. */
-static void *stranger_run(void *argument)
-{
-    static const char remove[] = "return redis.call('get', KEYS[1]) == ARGV[1] "
-                                 "and redis.call('del', KEYS[1])";
-    struct customer *c = argument;
-    redisContext *link = redisConnectUnix(servers[0].path);
-    c->result = -1;
-    while (link && !link->err && !atomic_load(&closing)) {
-        redisReply *reply =
-            redisCommand(link, "SET " NAME " stranger NX PX 60000");
-        bool granted = reply && reply->type == REDIS_REPLY_STATUS;
-        freeReplyObject(reply);
-        if (granted) {
-            enter();
-            test_pause_ms(2);
-            leave();
-            atomic_fetch_add(&grants[c->number], 1);
-            freeReplyObject(
-                redisCommand(link, "EVAL %s 1 " NAME " stranger", remove));
-        }
-        test_pause_ms(granted ? 50 : 3);
-        c->result = link->err;
-    }
-    redisFree(link);
-    return NULL;
-}
-
-/* Whoever does not wait in line comes in through the gaps, one in 3 s on
- * average; half of which the other one gets. */
-static void strangers_do_not_starve(void **state)
-{
-    enum { REGULARS = 4, POLLER = REGULARS, STRANGER, ALL };
-    atomic_store(&closing, false);
-    for (int i = 0; i < ALL; i++) {
-        struct customer *c = &customers[i];
-        *c = (struct customer){.number = i};
-        atomic_store(&grants[i], 0);
-        if (i < STRANGER) {
-            c->client = client_on(
-                i == POLLER ? NO_GUARD "&poll=1" : NO_GUARD "&poll=0");
-            c->lock = lock_with(
-                c->client, NAME, .retry_min_ms = 3, .retry_max_ms = 3);
-        }
-        assert_int_equal(pthread_create(&c->thread, NULL,
-                             i == STRANGER ? stranger_run : regular_run, c),
-            0);
-    }
-    int64_t end_ms = test_now_ms() + 100000;
-    while (test_now_ms() < end_ms &&
-           (grants[0] < 10 || grants[POLLER] == 0 || grants[STRANGER] == 0))
-        test_pause_ms(5);
-    atomic_store(&closing, true);
-    for (int i = 0; i < ALL; i++)
-        assert_int_equal(goes(i), NXL_OK);
-    assert_int_equal(overlaps, 0);
-    for (int i = 0; i < ALL; i++)
-        assert_true(grants[i] > 0);
-    for (int i = 0; i < REGULARS; i++) /* about as often as each other */
-        assert_between(grants[i], grants[0] / 2 - 5, grants[0] * 2 + 5);
-    for (int i = 0; i < STRANGER; i++)
-        gone(i, true);
-    assert_false(redis_exists(servers, NAME));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         order_test(served_as_they_came),
         order_test(served_as_they_came_by_one_client),
         order_test(deserters_do_not_disturb),
-        order_test(strangers_do_not_starve),
     };
     return on_run(one_unix, "line order", tests);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A network that cuts a connection after every possible number of bytes, either
- * way, in each step of a handle that shares its lock: acquire, wait, extend,
- * inspect, release, and the cleanup after a cut.
+ * way, in the steps of a handle that shares its lock after which something may
+ * be left behind: acquire, wait, release, and the cleanup after a cut. The
+ * handshake, extend and inspect do not depend on the kind of lock: see
+ * fake/test_cut_sweep.c.
  *
  * Another client holds one of two permits all the time. So a permit that a cut
  * has left behind would fill the pool, and the handle would find it busy. Each
@@ -115,11 +117,6 @@ static int try_acquire(nxl_lock *lock)
     return nxl_lock_acquire(lock, 0);
 }
 
-static int extend(nxl_lock *lock)
-{
-    return nxl_lock_extend(lock, 0);
-}
-
 static int inspect(nxl_lock *lock)
 {
     nxl_holder holder = NXL_HOLDER_INIT;
@@ -155,55 +152,6 @@ static size_t measure(enum proxy_way way, int (*call)(nxl_lock *))
     return most;
 }
 
-/* ------------------------------------------------------------------- acquire
- */
-
-static void sweep_first(enum proxy_way way, int64_t wait_ms)
-{
-    size_t before = bytes_of(way);
-    assert_recovers(at.lock[0]);
-    size_t all = bytes_of(way) - before;
-    for (size_t n = 0; n < all; n += n + 250 < all ? 101 : stride(7)) {
-        connect_anew(TERMS);
-        nxl_lock *lock = at.lock[n % KINDS];
-        proxy_cut_after(at.proxy, way, n);
-        int rc = nxl_lock_acquire(lock, wait_ms);
-        if (wait_ms > 0)
-            assert_result(rc, NXL_OK, lock);
-        if (rc == NXL_E_UNREACHABLE)
-            assert_int_equal(used(), 1);
-        else if (rc != NXL_OK)
-            assert_result(rc, NXL_UNKNOWN, lock);
-        assert_int_equal(nxl_lock_held(lock), rc == NXL_OK);
-        if (rc == NXL_OK) /* may meet the cut itself */
-            rc = nxl_lock_release(lock);
-        assert_true(rc == NXL_OK || rc == NXL_UNKNOWN ||
-                    (wait_ms == 0 && rc == NXL_E_UNREACHABLE));
-        cut_no_more(way);
-        assert_recovers(lock);
-    }
-}
-
-static void first_try_up(void **state)
-{
-    sweep_first(PROXY_UP, 0);
-}
-
-static void first_try_down(void **state)
-{
-    sweep_first(PROXY_DOWN, 0);
-}
-
-static void first_wait_up(void **state)
-{
-    sweep_first(PROXY_UP, LONG_MS);
-}
-
-static void first_wait_down(void **state)
-{
-    sweep_first(PROXY_DOWN, LONG_MS);
-}
-
 static void sweep_acquire(enum proxy_way way)
 {
     size_t all = measure(way, try_acquire);
@@ -214,59 +162,6 @@ static void sweep_acquire(enum proxy_way way)
         assert_ends(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
         assert_recovers(lock);
     }
-}
-
-static void acquire_up(void **state)
-{
-    sweep_acquire(PROXY_UP);
-}
-
-static void acquire_down(void **state)
-{
-    sweep_acquire(PROXY_DOWN);
-}
-
-/* ---------------------------------------------------------------- held, ended
- */
-
-/* Repeated on a new connection, and the deadline only ever goes forward. */
-static void sweep_held(enum proxy_way way, int (*call)(nxl_lock *))
-{
-    size_t all = measure(way, call);
-    for (size_t n = 0; n < all; n += way == PROXY_UP ? stride(5) : 1) {
-        nxl_lock *lock = at.lock[n % KINDS];
-        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-        uint64_t deadline = nxl_lock_deadline(lock);
-        proxy_cut_after(at.proxy, way, n);
-        assert_ends(call(lock), NXL_OK, lock);
-        assert_true(nxl_lock_deadline(lock) >= deadline);
-        assert_true(nxl_lock_held(lock));
-        assert_true(is_holder(lock));
-        assert_int_equal(used(), 2);
-        int rc = nxl_lock_release(lock); /* may meet the cut itself */
-        assert_true(rc == NXL_OK || rc == NXL_UNKNOWN);
-        assert_int_equal(used(), 1);
-    }
-}
-
-static void extend_up(void **state)
-{
-    sweep_held(PROXY_UP, extend);
-}
-
-static void extend_down(void **state)
-{
-    sweep_held(PROXY_DOWN, extend);
-}
-
-static void inspect_up(void **state)
-{
-    sweep_held(PROXY_UP, inspect);
-}
-
-static void inspect_down(void **state)
-{
-    sweep_held(PROXY_DOWN, inspect);
 }
 
 /* Somebody waits for the permit, and is granted it. */
@@ -291,19 +186,6 @@ static void sweep_release(enum proxy_way way)
         assert_recovers(lock);
     }
 }
-
-static void release_up(void **state)
-{
-    sweep_release(PROXY_UP);
-}
-
-static void release_down(void **state)
-{
-    sweep_release(PROXY_DOWN);
-}
-
-/* -------------------------------------------------------------------- waiting
- */
 
 /* Cut anywhere on either connection of a wait in line, its end and the release
  * afterwards. */
@@ -335,18 +217,6 @@ static void sweep_wait(enum proxy_way way)
     }
 }
 
-static void wait_up(void **state)
-{
-    sweep_wait(PROXY_UP);
-}
-
-static void wait_down(void **state)
-{
-    sweep_wait(PROXY_DOWN);
-}
-
-/* ------------------------------------------------------------------ cleanup */
-
 /* The answer to an acquire is cut, and then the connection on which the cleanup
  * is sent. */
 static void sweep_cleanup(enum proxy_way way)
@@ -372,37 +242,36 @@ static void sweep_cleanup(enum proxy_way way)
     }
 }
 
-static void cleanup_up(void **state)
+struct cut {
+    void (*sweep)(enum proxy_way way);
+    enum proxy_way way;
+};
+
+static void play(void **state)
 {
-    sweep_cleanup(PROXY_UP);
+    const struct cut *cut = *state;
+    cut->sweep(cut->way);
 }
 
-static void cleanup_down(void **state)
-{
-    sweep_cleanup(PROXY_DOWN);
-}
-
-#define cut_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define cut_test(sweep, way)                                                   \
+    {                                                                          \
+#sweep ", " #way, play, set_up, tear_down, &(struct cut)               \
+        {                                                                      \
+            sweep, way                                                         \
+        }                                                                      \
+    }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cut_test(first_try_up),
-        cut_test(first_try_down),
-        cut_test(first_wait_up),
-        cut_test(first_wait_down),
-        cut_test(acquire_up),
-        cut_test(acquire_down),
-        cut_test(extend_up),
-        cut_test(extend_down),
-        cut_test(inspect_up),
-        cut_test(inspect_down),
-        cut_test(release_up),
-        cut_test(release_down),
-        cut_test(wait_up),
-        cut_test(wait_down),
-        cut_test(cleanup_up),
-        cut_test(cleanup_down),
+        cut_test(sweep_acquire, PROXY_UP),
+        cut_test(sweep_acquire, PROXY_DOWN),
+        cut_test(sweep_release, PROXY_UP),
+        cut_test(sweep_release, PROXY_DOWN),
+        cut_test(sweep_wait, PROXY_UP),
+        cut_test(sweep_wait, PROXY_DOWN),
+        cut_test(sweep_cleanup, PROXY_UP),
+        cut_test(sweep_cleanup, PROXY_DOWN),
     };
     return live_run_long("permit cuts");
 }

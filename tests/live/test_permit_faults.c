@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults while a lock is held or waited for, the same for each kind: exclusive,
- * shared and with permits. A waiter of another client always gets the lock in
- * time, and what is lost is lost for its holder too.
- *
- *     killed, stopped      while it holds, while it waits
- *     fork                 while it holds
- *     CLIENT KILL          of all connections
- *     DEL                  of the lock, its line, the mark that somebody waits
- *     SCRIPT FLUSH         before each step
- *     restarted empty      with and without guard_restarts
- *     no answer            undone
+ * What a handle says after faults, the same for each kind of lock: exclusive,
+ * shared and with permits; and what is lost is lost for its holder too. That no
+ * fault makes too many holders, or keeps a waiter from the lock: the cells
+ * "kinds" of tests/faults.
  */
 #include "live/kinds_rig.h"
 #include "live/proxy_rig.h"
@@ -85,23 +78,6 @@ static void child_dies(struct child *child)
 
 /* ------------------------------------------------------ killed and stopped */
 
-static void killed_while_it_holds(void **state)
-{
-    for (int kind = 0; kind < KINDS; kind++) {
-        nxl_client *client = new_client("");
-        nxl_lock *next = new_lock(client, "k", 20000);
-        struct child child = child_start(kind, 0);
-        assert_int_equal(child_hears(&child), NXL_OK);
-        child_dies(&child);
-        int64_t died = test_now_ms();
-        assert_result(nxl_lock_acquire(next, 0), NXL_BUSY, next);
-        assert_result(nxl_lock_acquire(next, 10000), NXL_OK, next);
-        assert_between(test_now_ms() - died, 0, TTL_MS + 100 + LATE_MS);
-        assert_int_equal(holders_at(&server), 1);
-        end(next, client);
-    }
-}
-
 /* Its permit is free when its lease is over, though the others hold theirs. */
 static void killed_in_a_full_pool(void **state)
 {
@@ -125,32 +101,6 @@ static void killed_in_a_full_pool(void **state)
         nxl_lock_free(lock[i]);
     }
     end(next, client);
-}
-
-/* One behind it gets the lock from the one that releases it, and the dead one
- * does not. */
-static void killed_while_it_waits(void **state)
-{
-    static struct waiter waits;
-    for (int kind = 0; kind < KINDS; kind++) {
-        nxl_client *client = new_client(""), *other = new_client("");
-        nxl_lock *holder = new_lock(client, "k", 20000);
-        nxl_lock *next = of_kind(other, kind, 20000, false);
-        assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
-        struct child child = child_start(kind, 20000);
-        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
-        waiter_start(&waits, next, 20000);
-        assert_eventually(waiters_at(&server) == 2 && are_told(&server, 2));
-        child_dies(&child);
-        assert_eventually(are_told(&server, 1));
-        assert_result(nxl_lock_release(holder), NXL_OK, holder);
-        int64_t released = test_now_ms();
-        assert_int_equal(waiter_join(&waits), NXL_OK);
-        assert_between(test_now_ms() - released, 0, LATE_MS);
-        assert_int_equal(holders_at(&server), 1);
-        end(next, other);
-        end(holder, client);
-    }
 }
 
 static void stopped_for_longer_than_its_lease(void **state)
@@ -204,33 +154,6 @@ static void forked_while_it_is_held(void **state)
 
 /* ------------------------------------------------------- at the server */
 
-static void all_connections_are_killed(void **state)
-{
-    static struct waiter waits;
-    for (int kind = 0; kind < KINDS; kind++) {
-        nxl_client *client = new_client(""), *other = new_client("");
-        nxl_lock *holder = of_kind(client, kind, 2000, true);
-        nxl_lock *next = new_lock(other, "k", 20000);
-        assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
-        waiter_start(&waits, next, 20000);
-        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
-        for (int i = 0; i < 8; i++) {
-            redis_run(&server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
-                "yes", NULL);
-            redis_run(&server, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
-            test_pause_ms(300);
-            assert_true(nxl_lock_held(holder));
-        }
-        assert_true(stands(&server, nxl_lock_token(holder)));
-        assert_result(nxl_lock_release(holder), NXL_OK, holder);
-        assert_int_equal(waiter_join(&waits), NXL_OK);
-        assert_int_equal(holders_at(&server), 1);
-        end(holder, client);
-        end(next, other);
-        assert_eventually(redis_lasting_keys(&server) == 0);
-    }
-}
-
 /* Its holder learns that by its next renewal, or by any call. */
 static void the_key_is_deleted(void **state)
 {
@@ -256,107 +179,6 @@ static void the_key_is_deleted(void **state)
         assert_true(stands(&server, nxl_lock_token(next)));
         end(renewed, client);
         end(next, other);
-    }
-}
-
-/* The waiter keeps asking, and the holder's release finds it in the end. */
-static void the_line_is_deleted(void **state)
-{
-    static const char *const deleted[] = {"{k}:nxl-l", "{k}:nxl-w"};
-    static struct waiter waits;
-    for (int i = 0; i < 2 * KINDS; i++) {
-        nxl_client *client = new_client(""), *other = new_client("");
-        nxl_lock *holder = new_lock(client, "k", 20000);
-        nxl_lock *next = of_kind(other, i / 2, 20000, false);
-        assert_result(nxl_lock_acquire(holder, 0), NXL_OK, holder);
-        waiter_start(&waits, next, 20000);
-        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
-        redis_run(&server, "DEL", deleted[i % 2], NULL);
-        assert_result(nxl_lock_release(holder), NXL_OK, holder);
-        int64_t released = test_now_ms();
-        assert_int_equal(waiter_join(&waits), NXL_OK);
-        assert_between(test_now_ms() - released, 0, 3000 + LATE_MS);
-        assert_int_equal(holders_at(&server), 1);
-        end(holder, client);
-        end(next, other);
-    }
-}
-
-static void without_scripts(void)
-{
-    redis_run(&server, "SCRIPT", "FLUSH", NULL);
-}
-
-static void the_scripts_are_flushed(void **state)
-{
-    static struct waiter waits;
-    for (int kind = 0; kind < KINDS; kind++) {
-        nxl_holder holder = NXL_HOLDER_INIT;
-        nxl_client *client = new_client(""), *other = new_client("");
-        nxl_lock *lock = of_kind(client, kind, 20000, false);
-        nxl_lock *next = new_lock(other, "k", 20000);
-        without_scripts();
-        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-        without_scripts();
-        assert_result(nxl_lock_extend(lock, 25000), NXL_OK, lock);
-        without_scripts();
-        assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
-        assert_true(holder.ours);
-        without_scripts();
-        waiter_start(&waits, next, 20000);
-        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
-        without_scripts();
-        assert_result(nxl_lock_release(lock), NXL_OK, lock);
-        assert_int_equal(waiter_join(&waits), NXL_OK);
-        assert_result(nxl_lock_release(next), NXL_OK, next);
-        end(lock, client);
-        end(next, other);
-        assert_int_equal(redis_lasting_keys(&server), 0);
-    }
-}
-
-/* The holder has lost it, and learns that; who waits is granted it. */
-static void restarted_empty(void **state)
-{
-    static struct waiter waits;
-    for (int kind = 0; kind < KINDS; kind++) {
-        char why[256];
-        nxl_client *client = new_client(""), *other = new_client("");
-        nxl_lock *held = of_kind(client, kind, 900, true);
-        nxl_lock *next = new_lock(other, "k", 20000);
-        assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
-        waiter_start(&waits, next, 20000);
-        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
-        redis_kill(&server);
-        redis_restart(&server);
-        assert_int_equal(waiter_join(&waits), NXL_OK);
-        assert_eventually(
-            nxl_lock_loss(held, why, sizeof(why)) != NXL_LOSS_NONE);
-        assert_false(nxl_lock_held(held));
-        assert_true(stands(&server, nxl_lock_token(next)));
-        assert_int_equal(holders_at(&server), 1);
-        end(held, client);
-        end(next, other);
-    }
-}
-
-/* Nothing is granted until what was forgotten is over. */
-static void guarded_restart(void **state)
-{
-    for (int kind = 0; kind < KINDS; kind++) {
-        nxl_client *client = new_client("max_ttl_ms=900&guard_restarts=on");
-        nxl_lock *held = of_kind(client, kind, 900, false);
-        nxl_lock *next = of_kind(client, kind, 900, false);
-        assert_result(nxl_lock_acquire(held, 10000), NXL_OK, held);
-        redis_kill(&server);
-        redis_restart(&server);
-        int rc = nxl_lock_acquire(next, 0);
-        if (nxl_lock_held(held))
-            assert_result(rc, NXL_E_REFUSED, next);
-        assert_result(nxl_lock_acquire(next, 10000), NXL_OK, next);
-        assert_false(nxl_lock_held(held));
-        nxl_lock_free(next);
-        end(held, client);
     }
 }
 
@@ -396,17 +218,10 @@ static void unanswered_and_undone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(killed_while_it_holds),
         live_test(killed_in_a_full_pool),
-        live_test(killed_while_it_waits),
         live_test(stopped_for_longer_than_its_lease),
         live_test(forked_while_it_is_held),
-        live_test(all_connections_are_killed),
         live_test(the_key_is_deleted),
-        live_test(the_line_is_deleted),
-        live_test(the_scripts_are_flushed),
-        live_test(restarted_empty),
-        live_test(guarded_restart),
         live_test(unanswered_and_undone),
     };
     return live_run_long("permit faults");

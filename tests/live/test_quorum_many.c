@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many contenders for one name over N servers: threads on one client, locks of
- * one event loop, and clients on a network that answers late. Never two hold,
- * and nothing is left behind.
+ * Many contenders for one name over N servers: threads on one client, and locks
+ * of one event loop. Never two hold, and nothing is left behind. On a network
+ * that answers late: test_quorum_late.c.
  */
 #include "support/test.h"
 
@@ -13,30 +13,24 @@
 enum { THREADS = 8, ROUNDS = 40, LOCKS = 60 };
 
 static atomic_int holders;
-static atomic_uint together, granted;
-static atomic_bool stop;
+static atomic_uint together;
 static unsigned long counter; /* guarded by a lock at the servers alone */
 
 static int set_up(void **state)
 {
     holders = 0;
-    together = granted = 0;
+    together = 0;
     counter = 0;
-    stop = false;
     return quorum_clean(state);
 }
 
 /* Holds for a moment; nothing in here is atomic but the count of who does. */
-static void hold(nxl_lock *lock)
+static void hold(void)
 {
     if (atomic_fetch_add(&holders, 1) != 0)
         atomic_fetch_add(&together, 1);
-    atomic_fetch_add(&granted, 1);
     counter++;
-    bool held = nxl_lock_held(lock);
     atomic_fetch_sub(&holders, 1);
-    if (!held) /* the machine was busy for so long: it may be another's */
-        atomic_fetch_sub(&granted, 1);
 }
 
 /* ----------------------------------------------------------------- threads */
@@ -47,7 +41,7 @@ static void *contend(void *argument)
     for (int i = 0; i < ROUNDS; i++) {
         if (nxl_lock_acquire(lock, NXL_FOREVER) != NXL_OK)
             break;
-        hold(lock);
+        hold();
         if (nxl_lock_release(lock) != NXL_OK)
             break;
     }
@@ -121,60 +115,6 @@ static void test_loop(void **state)
     nxl_client_free(client);
 }
 
-/* ---------------------------------------------------------- a late network */
-
-enum { LATE_TTL_MS = 1000, BUDGET_MS = 50, LATE_CLIENTS = 3 };
-enum { LATE_FOR_MS = 5000 };
-
-static void *contend_late(void *argument)
-{
-    nxl_lock *lock = argument;
-    while (!stop) {
-        int rc = nxl_lock_acquire(lock, 200);
-        if (rc == NXL_OK)
-            hold(lock);
-        if (rc == NXL_OK && nxl_lock_release(lock) == NXL_E_INVALID)
-            break;
-    }
-    return NULL;
-}
-
-/* Each server answers up to twice its budget late, and hears as late. The
- * grants of a round that was given up come when the next one runs. */
-static void test_late(void **state)
-{
-    unsigned seed = 7;
-    pthread_t threads[LATE_CLIENTS];
-    nxl_client *clients[LATE_CLIENTS];
-    nxl_lock *locks[LATE_CLIENTS];
-    for (size_t i = 0; i < LATE_CLIENTS; i++) {
-        clients[i] = proxied_client(3, NO_GUARD "&timeout_ms=500");
-        locks[i] = new_lock(clients[i], "k", LATE_TTL_MS);
-        connect_all(clients[i]);
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, contend_late, locks[i]), 0);
-    }
-    int64_t until = test_now_ms() + LATE_FOR_MS;
-    while (test_now_ms() < until) {
-        size_t which = (size_t)rand_r(&seed) % 3;
-        enum proxy_way way = rand_r(&seed) % 2 ? PROXY_UP : PROXY_DOWN;
-        proxy_delay(proxies[which], way, rand_r(&seed) % (2 * BUDGET_MS));
-        test_pause_ms(20);
-    }
-    stop = true;
-    for (size_t i = 0; i < LATE_CLIENTS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    assert_int_equal(together, 0);
-    assert_true(granted > 0);      /* a few, on a busy machine */
-    for (size_t i = 0; i < 3; i++) /* slow is not gone */
-        assert_int_equal(proxy_accepted(proxies[i]), LATE_CLIENTS);
-    for (size_t i = 0; i < LATE_CLIENTS; i++)
-        end(locks[i], clients[i]);
-    until = test_now_ms() + LATE_TTL_MS + 1000;
-    assert_eventually(keys_at(3, "k") == 0);
-    assert_between(test_now_ms(), 0, until);
-}
-
 /* ----------------------------------------------------- the token of a round */
 
 /* A round that failed has had its token; the next one has another. */
@@ -200,7 +140,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_threads, set_up, quorum_mend),
         cmocka_unit_test_setup_teardown(test_loop, set_up, quorum_mend),
-        cmocka_unit_test_setup_teardown(test_late, set_up, quorum_mend),
         cmocka_unit_test_setup_teardown(test_fresh_tokens, set_up, quorum_mend),
     };
     return quorum_run("quorum and many");
