@@ -4,11 +4,9 @@
  * as a table: the rows are played with each kind, beside another holder where
  * the kind allows one. What that other holder has never changes.
  *
- * What is not allowed is refused with the reason, and nothing is sent.
- *
- * Elsewhere: wait_replicas (permit_copies), guard_failover (permit_failover),
- * Sentinels (permit_sentinels), faults (permit_faults, permit_cuts), kills
- * (tests/faults), rights (acl_least), memory (no_memory).
+ * Elsewhere: refusals (permits), wait_replicas (permit_copies), guard_failover
+ * (permit_failover), Sentinels (permit_sentinels), faults (permit_faults,
+ * permit_cuts), kills (tests/faults), rights (acl_least), memory (no_memory).
  */
 #include "live/kinds_rig.h"
 #include "live/loop_rig.h"
@@ -308,68 +306,10 @@ static void each_kind_with_each_row(void **state)
     }
 }
 
-/* ---------------------------------------------------------------- refusals */
-
-/* How many connections the server has had, and commands. */
-static long long seen_by_server(void)
-{
-    return server_number(&server, "stats", "total_connections_received");
-}
-
-static void refused_before_anything_is_sent(void **state)
-{
-    static const struct {
-        const char *parameters;
-        nxl_lock_options options;
-        int result;
-        const char *words;
-    } rows[] = {
-        {",redis://127.0.0.1:1,redis://127.0.0.1:2",
-            {.size = sizeof(nxl_lock_options), .permits = 2}, NXL_E_UNSUPPORTED,
-            "majorities of them would grant more permits"},
-        {",redis://127.0.0.1:1,redis://127.0.0.1:2",
-            {.size = sizeof(nxl_lock_options), .shared = 1, .fence = 1},
-            NXL_E_UNSUPPORTED, "with fence and several servers"},
-        {"?scheme=timestamp", {.size = sizeof(nxl_lock_options), .permits = 2},
-            NXL_E_INVALID, "scheme=timestamp"},
-        {"?scheme=timestamp", {.size = sizeof(nxl_lock_options), .shared = 1},
-            NXL_E_INVALID, "scheme=timestamp"},
-        {"", {.size = sizeof(nxl_lock_options), .permits = 2, .fence = 1},
-            NXL_E_INVALID, "fence"},
-        {"", {.size = sizeof(nxl_lock_options), .permits = 2, .shared = 1},
-            NXL_E_INVALID, "shared"},
-        {"", {.size = sizeof(nxl_lock_options), .permits = 2, .weight = 3},
-            NXL_E_INVALID, "weight"},
-    };
-    long long connections = seen_by_server();
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char url[512];
-        nxl_lock *lock;
-        snprintf(url, sizeof(url), "%s%s", server_url, rows[i].parameters);
-        nxl_client *client = client_at(url);
-        live_assert_result(nxl_lock_new(&lock, client, "k", &rows[i].options),
-            rows[i].result, nxl_client_errmsg(client), "row", (int)i);
-        assert_null(lock);
-        assert_contains(nxl_client_errmsg(client), rows[i].words);
-        nxl_client_free(client);
-    }
-    for (int kind = SHARED; kind < KINDS; kind++) {
-        nxl_client *client = new_client("");
-        nxl_lock *lock = of_kind(client, kind, 5000, false);
-        nxl_once_options once = NXL_ONCE_OPTIONS_INIT;
-        assert_result(nxl_once_begin(lock, &once, 0), NXL_E_INVALID, lock);
-        assert_contains(nxl_lock_errmsg(lock), "exclusive");
-        end(lock, client);
-    }
-    assert_int_equal(seen_by_server(), connections);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(each_kind_with_each_row),
-        live_test(refused_before_anything_is_sent),
     };
     return live_run_long("permit crossings");
 }

@@ -78,31 +78,6 @@ static void child_dies(struct child *child)
 
 /* ------------------------------------------------------ killed and stopped */
 
-/* Its permit is free when its lease is over, though the others hold theirs. */
-static void killed_in_a_full_pool(void **state)
-{
-    enum { OTHERS = 3 };
-    nxl_client *client = new_client("");
-    nxl_lock *lock[OTHERS], *next = of_kind(client, PERMITS, 20000, false);
-    for (int i = 0; i < OTHERS; i++) {
-        lock[i] = of_kind(client, PERMITS, 20000, false);
-        assert_result(nxl_lock_acquire(lock[i], 0), NXL_OK, lock[i]);
-    }
-    struct child child = child_start(PERMITS, 0);
-    assert_int_equal(child_hears(&child), NXL_OK);
-    child_dies(&child);
-    int64_t died = test_now_ms();
-    assert_result(nxl_lock_acquire(next, 0), NXL_BUSY, next);
-    assert_result(nxl_lock_acquire(next, 10000), NXL_OK, next);
-    assert_between(test_now_ms() - died, 0, TTL_MS + 100 + LATE_MS);
-    assert_int_equal(holders_at(&server), OTHERS + 1);
-    for (int i = 0; i < OTHERS; i++) {
-        assert_true(nxl_lock_held(lock[i]));
-        nxl_lock_free(lock[i]);
-    }
-    end(next, client);
-}
-
 static void stopped_for_longer_than_its_lease(void **state)
 {
     for (int kind = 0; kind < KINDS; kind++) {
@@ -218,7 +193,6 @@ static void unanswered_and_undone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(killed_in_a_full_pool),
         live_test(stopped_for_longer_than_its_lease),
         live_test(forked_while_it_is_held),
         live_test(the_key_is_deleted),

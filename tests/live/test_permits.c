@@ -8,19 +8,17 @@
  *     extend, lapse here; permit_scripts (14)
  *     adopt, break  here
  *     free          here
- *     min_hold      here; permit_scripts
+ *     min_hold      permit_crossings; permit_scripts
  *     fence         here; permit_scripts. With permits refused
  *     once          refused: the_refusals
  *     several servers, scheme=timestamp   refused: the_refusals
- *     poll          here; permit_crossings
+ *     poll          permit_crossings
  *     max_ttl, break, passwords, thread, loop   permit_crossings
  *     faults        permit_cuts, permit_faults, permit_memory; tests/faults
  *     wait_replicas permit_copies
  *     failover      permit_failover, permit_sentinels
  */
 #include "live/live_rig.h"
-
-#include <stdatomic.h>
 
 /* An entry of a table. */
 #define KIND(...)                                                              \
@@ -365,41 +363,6 @@ static void fenced(void **state)
     end(writer, client);
 }
 
-static void kept_for_the_minimum(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *one = lock_with(client, "job", PERMIT(2), .min_hold_ms = 400);
-    nxl_lock *two = lock_with(client, "job", PERMIT(2));
-    nxl_lock *next = lock_with(client, "job", PERMIT(2));
-    int64_t began = test_now_ms();
-    assert_result(nxl_lock_acquire(one, 0), NXL_OK, one);
-    assert_result(nxl_lock_acquire(two, 0), NXL_OK, two);
-    assert_result(nxl_lock_release(one), NXL_OK, one);
-    assert_result(nxl_lock_acquire(next, 0), NXL_BUSY, next);
-    assert_result(nxl_lock_acquire(next, 5000), NXL_OK, next);
-    assert_between(test_now_ms() - began, 395, 400 + 100 + LATE_MS);
-    nxl_lock_free(one);
-    nxl_lock_free(two);
-    end(next, client);
-}
-
-static void without_a_line(void **state)
-{
-    static struct waiter waits;
-    nxl_client *client = new_client("poll=1");
-    nxl_lock *one = lock_with(client, "job", PERMIT(2), .weight = 2);
-    nxl_lock *two = lock_with(client, "job", PERMIT(2));
-    assert_result(nxl_lock_acquire(one, 0), NXL_OK, one);
-    waiter_start(&waits, two, 10000);
-    await(server_number(&server, "stats", "total_commands_processed") > 0);
-    usleep(50000);
-    assert_result(nxl_lock_release(one), NXL_OK, one);
-    assert_int_equal(waiter_join(&waits), NXL_OK);
-    assert_false(redis_exists(&server, "{job}:nxl-l"));
-    nxl_lock_free(one);
-    end(two, client);
-}
-
 static void no_lock_at_the_key(void **state)
 {
     nxl_client *client = new_client("");
@@ -416,6 +379,7 @@ static void no_lock_at_the_key(void **state)
     end(lock, client);
 }
 
+/* Nothing is sent. */
 static void the_refusals(void **state)
 {
     static const struct {
@@ -435,6 +399,7 @@ static void the_refusals(void **state)
             "with fence: several holders are right at once"},
         {"?scheme=timestamp", KIND(PERMIT(2)), NXL_E_INVALID,
             "scheme=timestamp"},
+        {"?scheme=timestamp", KIND(READER), NXL_E_INVALID, "scheme=timestamp"},
         {",redis://127.0.0.1:1,redis://127.0.0.1:2", KIND(PERMIT(2)),
             NXL_E_UNSUPPORTED, "majorities of them would grant more permits"},
         {",redis://127.0.0.1:1,redis://127.0.0.1:2",
@@ -445,6 +410,8 @@ static void the_refusals(void **state)
         {"", KIND(PERMIT(1), .fence = 1), NXL_OK, ""},
         {"", KIND(.shared = 1, .fence = 1), NXL_OK, ""},
     };
+    long long connections =
+        server_number(&server, "stats", "total_connections_received");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char url[512];
         snprintf(url, sizeof(url), "%s%s", server_url, rows[i].urls);
@@ -458,11 +425,17 @@ static void the_refusals(void **state)
         nxl_client_free(client);
     }
     nxl_client *client = new_client("");
-    nxl_lock *lock = lock_with(client, "job", .shared = 1);
-    assert_result(nxl_once_begin(lock, NULL, 0), NXL_E_INVALID, lock);
-    assert_contains(nxl_lock_errmsg(lock), "exclusive");
-    end(lock, client);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        nxl_lock *lock = i == 0 ? lock_with(client, "job", READER)
+                                : lock_with(client, "job", PERMIT(2));
+        assert_result(nxl_once_begin(lock, NULL, 0), NXL_E_INVALID, lock);
+        assert_contains(nxl_lock_errmsg(lock), "exclusive");
+        nxl_lock_free(lock);
+    }
+    nxl_client_free(client);
+    assert_int_equal(
+        server_number(&server, "stats", "total_connections_received"),
+        connections);
 }
 
 /* Without scripts no command could count the permits and take some. */
@@ -492,77 +465,6 @@ static void without_scripts(void **state)
     redis_stop(&bare);
 }
 
-/* --------------------------------------------------------------- all at once
- */
-
-static struct {
-    atomic_int used, alone, worst, grants[3];
-    atomic_bool stop;
-} crowd;
-
-enum { LIMIT = 3 };
-
-struct member {
-    pthread_t thread;
-    nxl_client *client;
-    nxl_lock *lock;
-    int weight; /* 0: exclusive */
-    int kind;
-};
-
-static void *take_turns(void *argument)
-{
-    struct member *m = argument;
-    while (!crowd.stop) {
-        int rc = nxl_lock_acquire(m->lock, m->kind == 2 ? 0 : 5000);
-        if (rc != NXL_OK)
-            continue;
-        int used = atomic_fetch_add(&crowd.used, m->weight) + m->weight;
-        int alone = atomic_fetch_add(&crowd.alone, !m->weight) + !m->weight;
-        if (used > LIMIT || alone > 1 || (alone && used))
-            crowd.worst++;
-        crowd.grants[m->kind]++;
-        usleep(300);
-        bool held = nxl_lock_held(m->lock);
-        crowd.used -= m->weight;
-        crowd.alone -= !m->weight;
-        if (!held || nxl_lock_release(m->lock) != NXL_OK)
-            crowd.worst++;
-    }
-    return NULL;
-}
-
-static void a_crowd(void **state)
-{
-    enum { MEMBERS = 9 };
-    static struct member members[MEMBERS];
-    crowd.used = crowd.alone = crowd.worst = 0;
-    crowd.grants[0] = crowd.grants[1] = crowd.grants[2] = 0;
-    crowd.stop = false;
-    for (int i = 0; i < MEMBERS; i++) {
-        struct member *m = &members[i];
-        m->kind = i < 3 ? 0 : i < 8 ? 1 : 2;
-        m->weight = m->kind == 0 ? 0 : 1 + (i == 3);
-        m->client = new_client("");
-        m->lock = m->weight ? lock_with(m->client, "job", PERMIT(LIMIT),
-                                  .weight = m->weight, .ttl_ms = 20000)
-                            : new_lock(m->client, "job", 20000);
-        assert_int_equal(pthread_create(&m->thread, NULL, take_turns, m), 0);
-    }
-    usleep(2000000);
-    crowd.stop = true;
-    for (int i = 0; i < MEMBERS; i++) {
-        pthread_join(members[i].thread, NULL);
-        end(members[i].lock, members[i].client);
-    }
-    print_message("%d exclusive, %d with permits, %d tries\n", crowd.grants[0],
-        crowd.grants[1], crowd.grants[2]);
-    assert_int_equal(crowd.worst, 0);
-    assert_true(crowd.grants[0] > 20 && crowd.grants[1] > 20);
-    assert_false(redis_exists(&server, "job"));
-    assert_false(redis_exists(&server, "{job}:nxl-l"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,12 +478,9 @@ int main(void)
         live_test(holders_are_listed),
         live_test(many_are_listed),
         live_test(fenced),
-        live_test(kept_for_the_minimum),
-        live_test(without_a_line),
         live_test(no_lock_at_the_key),
         live_test(the_refusals),
         live_test(without_scripts),
-        live_test(a_crowd),
     };
     return live_run_with("permits", tests, live_tcp, live_unix, live_stop);
 }
