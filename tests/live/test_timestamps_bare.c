@@ -63,29 +63,6 @@ static void weakness_is_warned_of_at_the_first_grant(void **state)
     end(lock, client);
 }
 
-/* Only the end of a lease is a safe place to stop at. */
-static void value_near_its_end_is_not_deleted(void **state)
-{
-    nxl_client *client = new_client(STAMPS);
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    char value[STAMP_VALUE], mine[STAMP_VALUE];
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_true(redis_get(&server, "job", value, sizeof(value)));
-    snprintf(mine, sizeof(mine), "%lld%s", (long long)server_now_s() + 1,
-        value + strcspn(value, " \t"));
-    redis_run(&server, "SET", "job", mine, NULL);
-    assert_result(nxl_lock_extend(lock, 0), NXL_LOST, lock);
-    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
-    assert_true(redis_get(&server, "job", value, sizeof(value)));
-    snprintf(mine, sizeof(mine), "%lld%s", (long long)server_now_s() + 1,
-        value + strcspn(value, " \t"));
-    redis_run(&server, "SET", "job", mine, NULL);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    assert_value("job", mine);
-    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock); /* it ended */
-    end(lock, client);
-}
-
 static void *prolong(void *argument)
 {
     struct waiter *w = argument;
@@ -184,24 +161,6 @@ static void loser_adopts_another_token(void **state)
     contest_end(&c);
 }
 
-/* The loser's caller has given up when its GETSET comes: its value stays. */
-static void late_getset_is_not_undone(void **state)
-{
-    struct contest c;
-    contest_start(&c, STAMPS "&timeout_ms=200", 0);
-    int64_t deleted = redis_calls(&server, "del");
-    assert_int_equal(waiter_join(c.loser.waiter), NXL_UNKNOWN);
-    proxy_hold(c.loser.proxy, PROXY_UP, false);
-    assert_eventually(call(c.loser.lock) == NXL_OK);
-    nxl_lock *third = new_lock(c.client, "k", 1000);
-    assert_result(nxl_lock_acquire(third, 50), NXL_BUSY, third);
-    nxl_lock_free(third);
-    stall_end(&c.loser);
-    assert_true(redis_exists(&server, "k"));
-    assert_int_equal(redis_calls(&server, "del"), deleted);
-    end(c.winner, c.client);
-}
-
 /* Its owner slept between reading and prolonging: what GETSET brings back is
  * another one's. */
 static void extend_that_comes_too_late_is_lost(void **state)
@@ -274,11 +233,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         bare_test(takeover_lasts_as_long_as_the_longest_lock),
         bare_test(weakness_is_warned_of_at_the_first_grant),
-        bare_test(value_near_its_end_is_not_deleted),
         bare_test(loser_shortens_nothing),
         bare_test(loser_tries_again_with_another_token),
         bare_test(loser_adopts_another_token),
-        bare_test(late_getset_is_not_undone),
         bare_test(extend_that_comes_too_late_is_lost),
         bare_test(getset_whose_answer_is_cut_is_not_undone),
         bare_test(past_time_is_not_broken),

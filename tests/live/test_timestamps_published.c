@@ -75,21 +75,6 @@ static void c3_died(struct classic *c1, struct classic *c2)
     assert_int_equal(classic_send(c2, "GET", 0), there);
 }
 
-/* Who deletes first and sets after that lets both in: that is why it is
- * GETSET. */
-static void two_that_delete(void **state)
-{
-    struct classic c1 = classic_new(), c2 = classic_new();
-    c3_died(&c1, &c2);
-    assert_int_equal(classic_send(&c1, "DEL", 0), 1);
-    bool first = classic_send(&c1, "SETNX", classic_now(&c1) + 60) == 1;
-    assert_int_equal(classic_send(&c2, "DEL", 0), 1);
-    bool second = classic_send(&c2, "SETNX", classic_now(&c2) + 60) == 1;
-    assert_true(first && second); /* the fault */
-    redisFree(c1.c);
-    redisFree(c2.c);
-}
-
 /* C4 and C5 have both read it. C5 is faster and has the lock; C4 has not, and
  * that it wrote its own time over that, somewhat later, does no harm: nobody
  * else gets in, and the name is free when C5 has done. */
@@ -417,7 +402,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         live_test(each_excludes_the_other),
         live_test(each_follows_the_other_one_s_death),
-        live_test(two_that_delete),
         live_test(two_that_take_over),
         live_test(c5_is_faster_than_ours),
         live_test(c5_is_ours_too),

@@ -448,6 +448,23 @@ void redis_promote(struct redis *r)
     redis_run(r, "SLAVEOF", "NO", "ONE", NULL);
 }
 
+static bool has_copied(struct redis *r)
+{
+    redisReply *info = redis_command(r, "INFO", "replication", NULL);
+    bool up = info->str && strstr(info->str, "master_link_status:up");
+    freeReplyObject(info);
+    return up;
+}
+
+void redis_copy(struct redis *r, const struct redis *primary)
+{
+    char port[8];
+
+    snprintf(port, sizeof(port), "%u", (unsigned)primary->plain_port);
+    redis_follow(r, port);
+    assert_eventually(has_copied(r));
+}
+
 static void version_of(struct redis *r, char version[32])
 {
     static const char field[] = "redis_version:";

@@ -96,6 +96,8 @@ long redis_calls(struct redis *r, const char *command);
  * writes), or a primary; by the name that REPLICAOF had before Redis 5.0. */
 void redis_follow(struct redis *r, const char *port);
 void redis_promote(struct redis *r);
+/* It follows that server; returns when it has a copy of it. */
+void redis_copy(struct redis *r, const struct redis *primary);
 
 /* These skip the test, from its body or its fixture, if the server lacks what
  * it needs, and say so: "Redis 3.2.13 has no ACL". A body does not go on then;
