@@ -14,24 +14,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
 
 import resp
+import servers
+from servers import READY_S as PATIENCE_S
+from servers import await_
 
 os.environ["NXLOCK_CONFIG"] = "none"  # no file of this machine
-PATIENCE_S = 30  # for what comes at once, unless the machine is busy
-
-
-def await_(condition, limit=PATIENCE_S):
-    """True once the condition is; False if it was not within the limit."""
-    end = time.monotonic() + limit
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class Listener:
@@ -108,39 +99,19 @@ def skip_all(reason):
     sys.exit(0)
 
 
-class Server:
-    """A redis-server on a unix socket in a folder of its own."""
+class Server(servers.Server):
+    """A redis-server whose folder is removed with it."""
 
     def __init__(self, *options):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        program = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
-        if shutil.which(program) is None:
+        self.program = servers.PROGRAM
+        if shutil.which(self.program) is None:
             if os.environ.get("NXLOCK_SKIP_LIVE") == "1":
                 skip_all("no redis-server, and NXLOCK_SKIP_LIVE=1")
             print("Bail out! no redis-server (NXLOCK_SKIP_LIVE=1 skips)")
             sys.exit(1)
-        self.folder = tempfile.mkdtemp()
-        self.socket = os.path.join(self.folder, "socket")
+        super().__init__(tempfile.mkdtemp(), *options)
         self.url = "unix://" + self.socket
-        self.program = program
-        self.options = options
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", self.program, "--port", "0",
-             "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
-             "--appendonly", "no", "--daemonize", "no", *self.options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-
-    def restart(self):
-        """Without its memory."""
-        self.process.kill()
-        self.process.wait()
-        self.start()
-
-    def answers(self):
-        return self.cli("PING") == b"PONG\n"
 
     def __enter__(self):
         if not await_(self.answers):
@@ -150,8 +121,7 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        self.kill()
         shutil.rmtree(self.folder)
 
     def cli(self, *words, last=None):

@@ -3,12 +3,10 @@
 private ports, which end with the group."""
 
 import contextlib
-import os
 import re
-import signal
-import subprocess
 
 from rig import Server, await_, free_port
+from servers import SentinelMixin
 
 SERVICE = "svc"
 
@@ -22,30 +20,11 @@ class Data(Server):
                          "--repl-diskless-sync-delay", "0", *options)
 
 
-class Sentinel(Server):
+class Sentinel(SentinelMixin, Server):
     def __init__(self, *lines):
-        self.port, self.lines = free_port(), lines
+        self.port = free_port()
+        self.lines = (f"port {self.port}", "bind 127.0.0.1", *lines)
         super().__init__()
-
-    def start(self):
-        file = os.path.join(self.folder, "sentinel.conf")
-        if not os.path.exists(file):
-            with open(file, "w", encoding="ascii") as config:
-                config.write("\n".join(
-                    [f"port {self.port}", "bind 127.0.0.1",
-                     f"unixsocket {self.socket}", f"dir {self.folder}",
-                     *self.lines, ""]))
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", self.program, file,
-             "--sentinel"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-
-    def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
-
-    def thaw(self):
-        self.process.send_signal(signal.SIGCONT)
 
     def names(self):
         """The port of the primary that it names; 0: none."""

@@ -136,12 +136,12 @@ def compare(expected, printed):
 
 # The counters of fencing numbers are to stay, and so are the runs that --every
 # has recorded and the records of once.
-LOCKS_LEFT = ("EVAL \"local n = 0; "
+LOCKS_LEFT = ("local n = 0; "
               "for _, key in ipairs(redis.call('KEYS', '*')) do "
               "if not string.match(key, ':f$') and "
               "not string.match(key, ':every$') and "
               "not string.match(key, ':once$') then n = n + 1 end end; "
-              "return n\" 0")
+              "return n")
 
 
 class Document:
@@ -317,8 +317,8 @@ class Document:
         spare = self.place.server.process.pid
         while True:
             left = descendants(spare)
-            keys = self.place.server.ask(LOCKS_LEFT)
-            if not left and keys == ":0":
+            keys = self.place.server.ask("EVAL", LOCKS_LEFT, 0)
+            if not left and keys == 0:
                 return "no process and no lock is left"
             if time.monotonic() > limit:
                 raise Wrong(f"left: processes {sorted(left)}, keys {keys}")
@@ -404,7 +404,7 @@ def work(arguments, private):
         finally:
             end_all(spare)
             if spare is not None:
-                place.server.stop()
+                place.server.kill()
     tap.show()
     return 1 if tap.bad else 0
 

@@ -22,6 +22,10 @@ import sys
 import termios
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import servers
+
 PORT = 6379
 BLOCK_S = 60      # no block may take longer
 INSIDE = "NXLOCK_BLOCKS_INSIDE"
@@ -56,49 +60,24 @@ def enter_own_network():
     return None
 
 
-class Server:
-    """A redis-server without a disk; it dies with this process."""
+class Server(servers.Server):
+    """A redis-server at a port too."""
 
     def __init__(self, directory, private):
-        program = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
         self.port = PORT
         if not private:
             with socket.socket() as sock:
                 sock.bind(("127.0.0.1", 0))
                 self.port = sock.getsockname()[1]
-        self.log = directory / "redis.log"
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [program, "--port", str(self.port), "--bind", "127.0.0.1",
-                 "--save", "", "--appendonly", "no", "--dir", directory],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                preexec_fn=die_with_parent)
-        limit = time.monotonic() + 20
-        while self.ask("PING") != "+PONG":
-            if self.process.poll() is not None or time.monotonic() > limit:
-                raise Wrong("the server does not start:\n" +
-                            self.log.read_text("utf-8", "replace"))
-            time.sleep(0.02)
-
-    def ask(self, command):
+        super().__init__(directory, "--port", self.port, "--bind", "127.0.0.1")
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 5) as sock:
-                sock.sendall(command.encode() + b"\r\n")
-                return sock.recv(512).decode().strip()
-        except OSError:
-            return ""
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
+            self.ready()
+        except RuntimeError as why:
+            raise Wrong(str(why)) from why
 
 
 def prctl(option, value):
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def die_with_parent():
-    prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def descendants(spare):

@@ -84,20 +84,20 @@ class Play:
 
     def stop(self, loop):
         loop.process.send_signal(signal.SIGSTOP)
-        await_(lambda: self.server.ask(f"EXISTS {NAME}") == ":0")
+        await_(lambda: self.server.ask("EXISTS", NAME) == 0)
         loop.process.send_signal(signal.SIGCONT)
 
     def one(self):
         loop = Loop(self.stage, self.program)
         self.check(loop.works(), "works", loop)
-        token = self.server.ask(f"GETRANGE {NAME} 0 -1")
+        token = self.server.ask("GETRANGE", NAME, 0, -1)
         end = time.monotonic() + 3 * TTL_MS / 1000
         await_(lambda: time.monotonic() > end)
-        self.check(self.server.ask(f"GETRANGE {NAME} 0 -1") == token and
+        self.check(self.server.ask("GETRANGE", NAME, 0, -1) == token and
                    loop.works() and loop.count("lost") == 0, "renews", loop)
-        self.loses(loop, lambda: self.server.ask(f"DEL {NAME}"),
+        self.loses(loop, lambda: self.server.ask("DEL", NAME),
                    "the key was removed")
-        self.loses(loop, lambda: self.server.ask(f"SET {NAME} x PX 2000"),
+        self.loses(loop, lambda: self.server.ask("SET", NAME, "x", "PX", 2000),
                    "the server has another value")
         self.loses(loop, lambda: self.stop(loop), "this program was suspended")
         process = self.server.process
@@ -106,7 +106,7 @@ class Play:
                    lambda: process.send_signal(signal.SIGCONT))
         loop.process.terminate()
         self.check(loop.ends() == 0, "ends with 0", loop)
-        self.check(self.server.ask(f"EXISTS {NAME}") == ":0",
+        self.check(self.server.ask("EXISTS", NAME) == 0,
                    "gives the name back", loop)
         self.check(loop.only_while_held(), "works only while it holds", loop)
 
@@ -125,7 +125,7 @@ class Play:
                    "hands over on SIGTERM", second)
         second.process.terminate()
         self.check(second.ends() == 0 and
-                   self.server.ask(f"EXISTS {NAME}") == ":0",
+                   self.server.ask("EXISTS", NAME) == 0,
                    "leaves no lock behind", second)
 
     def wrong(self):

@@ -28,7 +28,7 @@ class Readme(blocks.Document):
     def nothing_left(self):
         # A fencing number outlives its lock: that key stays, by design.
         for key in ("1001", "1002", "1003"):
-            self.place.server.ask(f"DEL {{order:{key}}}:f")
+            self.place.server.ask("DEL", f"{{order:{key}}}:f")
         return super().nothing_left()
 
 

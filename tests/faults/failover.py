@@ -108,7 +108,7 @@ class Failover(Trial):
         are so old that it refuses nothing before the event."""
         for i, server in enumerate(self.servers):
             if server.process.poll() is not None:
-                server.launch()
+                server.start()
                 server.ready()
             self.links[i].order("hold", "down", 0)
             server.config("replica-announce-ip", "127.0.0.1")
@@ -226,7 +226,7 @@ def restart(trial, save=False, lose=False):
     trial.begin()
     if lose:
         (server.dir / "dump.rdb").unlink(missing_ok=True)
-    server.launch()
+    server.start()
     server.ready()
     trial.times.primary = stage.now_ns()
 

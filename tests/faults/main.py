@@ -138,9 +138,9 @@ def main():
         for what in wrong:
             print(f"{name}: {what}", file=sys.stderr)
         return 1 if wrong else 0
-    if shutil.which(stage.REDIS) is None:
+    if shutil.which(stage.servers.PROGRAM) is None:
         skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
-        print(f"{stage.REDIS} is not installed", file=sys.stderr)
+        print(f"{stage.servers.PROGRAM} is not installed", file=sys.stderr)
         return 77 if skip else 1
     work, seen = list(chosen(args)), []
     # Processes, each with the cells it is given one after the other: what a

@@ -147,7 +147,7 @@ class Run:
     def restart(self):
         self.server.kill()
         time.sleep(self.dice.uniform(0, 0.3))
-        self.server.launch()
+        self.server.start()
         self.server.ready()
 
     def lose_replies(self):
@@ -357,9 +357,9 @@ def arguments():
 
 def main():
     args = arguments()
-    if shutil.which(stage.REDIS) is None:
+    if shutil.which(stage.servers.PROGRAM) is None:
         skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
-        print(f"{stage.REDIS} is not installed", file=sys.stderr)
+        print(f"{stage.servers.PROGRAM} is not installed", file=sys.stderr)
         return 77 if skip else 1
     print("| mode | keys | " + " | ".join(COLUMNS.values()) + " |")
     print("|---|---:" + "|---:" * len(COLUMNS) + "|", flush=True)

@@ -191,7 +191,7 @@ def play(nxlock, line, options, nights, seed):
 
 
 def main(nxlock, page):
-    if shutil.which(stage.REDIS) is None and \
+    if shutil.which(stage.servers.PROGRAM) is None and \
             os.environ.get("NXLOCK_SKIP_LIVE") == "1":
         return 77
     nights = 336 if os.environ.get("NXLOCK_FULL") == "1" else 7

@@ -183,7 +183,7 @@ class Trial:
         for i in self.replicas():
             server, link = self.servers[i], self.links[i]
             if server.process.poll() is not None:
-                server.launch()
+                server.start()
                 server.ready()
             link.order("hold", "down", 0)
             link.order("cut")
@@ -253,7 +253,7 @@ class Sum:
 
 
 def play(options, cell):
-    stage.REDIS = options.server
+    stage.servers.PROGRAM = options.server
     total = Sum(cell)
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(
@@ -297,7 +297,7 @@ def arguments():
                         help="draws other schedules (default 1)")
     parser.add_argument("--jobs", type=int, default=2,
                         help="cells at a time (default 2)")
-    parser.add_argument("--server", default=stage.REDIS,
+    parser.add_argument("--server", default=stage.servers.PROGRAM,
                         help="default: $NXLOCK_REDIS_SERVER, or redis-server")
     parser.add_argument("--short", action="store_true",
                         help="one run of each cell")

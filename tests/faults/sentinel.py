@@ -54,17 +54,10 @@ def needed_s(ttl_ms):
     return -(-ttl_ms * 101 // 100000) + 2
 
 
-class Sentinel(stage.Server):
+class Sentinel(stage.servers.SentinelMixin, stage.Server):
     def __init__(self, directory, name, lines):
-        self.lines = lines
+        self.lines = ("port 0", *lines)
         super().__init__(directory, name)
-
-    def command(self):
-        path = self.dir / "sentinel.conf"
-        path.write_text("\n".join([
-            "port 0", f"unixsocket {self.socket}", f"dir {self.dir}",
-            *self.lines]))
-        return [stage.REDIS, path, "--sentinel"]
 
 
 class Node:
@@ -397,7 +390,7 @@ def empty(trial):
     trial.aim()
     trial.old.server.kill()
     trial.begin()
-    trial.old.server.launch()
+    trial.old.server.start()
     trial.old.server.ready()
     trial.possible = stage.now_ns()
 

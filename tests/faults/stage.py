@@ -16,14 +16,13 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
 
-from resp import Refused, ask
+import servers
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 READY_S = 20
 LINE_MS = 15000  # after the last one asked for its place
 SERVED_S = 40  # until each contender is granted the lock again
-REDIS = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
 
 
 def now_ns():
@@ -71,20 +70,20 @@ def start(arguments, **more):
         **more)
 
 
-class Server:
+class Server(servers.Server):
+    ANSWERS_S = READY_S
+
     def __init__(self, directory, name, arguments=(), shim=None):
         self.dir = pathlib.Path(directory, name)
         self.dir.mkdir()
-        self.socket = str(self.dir / "s")
-        self.arguments = arguments
-        self.process = None
-        self.environment = dict(os.environ)
+        environment = dict(os.environ)
         self.clock = self.dir / "clock"
         self.set_clock(0)
         if shim:
-            self.environment.update(
+            environment.update(
                 LD_PRELOAD=str(shim), NXLOCK_CLOCK_FILE=str(self.clock))
-        self.launch()
+        super().__init__(self.dir, "--repl-diskless-sync-delay", "0",
+                         *arguments, env=environment)
         self.ready()
 
     def set_clock(self, offset_s):
@@ -92,31 +91,6 @@ class Server:
         self.offset_s = offset_s
         with open(self.clock, "r+b" if self.clock.exists() else "wb") as file:
             file.write(struct.pack("=q", offset_s))
-
-    def launch(self):
-        with open(self.dir / "log", "ab") as log:
-            self.process = start(
-                self.command(),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=self.environment)
-
-    def command(self):
-        return [REDIS, "--port", "0", "--unixsocket", self.socket,
-                "--dir", self.dir, "--save", "", "--appendonly", "no",
-                "--repl-diskless-sync-delay", "0", *self.arguments]
-
-    def ready(self):
-        await_true(self.answers, f"{REDIS} in {self.dir} answers")
-
-    def answers(self):
-        try:
-            return self.ask("PING") == "PONG"
-        except (OSError, Refused):
-            return False
-
-    def ask(self, *words):
-        """One command on a connection of its own."""
-        return ask(self.socket, *words, timeout=READY_S)
 
     def config(self, name, value):
         self.ask("CONFIG", "SET", name, value)
@@ -126,10 +100,6 @@ class Server:
             if line.startswith(name + ":"):
                 return line.split(":", 1)[1]
         return None
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
     def cut_power(self, word):
         """Killed; and its file ends in front of the first command with this
@@ -141,13 +111,6 @@ class Server:
         at = data.find(word.encode())
         if at >= 0:
             os.truncate(path, data.rfind(b"*", 0, at))
-
-    def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
-
-    def thaw(self):
-        self.process.send_signal(signal.SIGCONT)
 
 
 class Proxy:

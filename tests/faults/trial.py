@@ -274,7 +274,7 @@ Rig = collections.namedtuple(
 
 
 def play(rig, options, name, guard):
-    stage.REDIS = options.server
+    stage.servers.PROGRAM = options.server
     found = rig.sum(rig, name, guard, options)
     with tempfile.TemporaryDirectory(prefix=f"{rig.name}-") as directory:
         trial = rig.trial(guard)(
@@ -328,7 +328,7 @@ def arguments(rig):
     parser.add_argument("--busy", type=int, default=0,
                         help="so many processes take all the time they get "
                         "(default 0)")
-    parser.add_argument("--server", default=stage.REDIS,
+    parser.add_argument("--server", default=stage.servers.PROGRAM,
                         help="default: $NXLOCK_REDIS_SERVER, or redis-server")
     parser.add_argument("--short", action="store_true",
                         help=f"{' and '.join(rig.short)} only, once with the "
