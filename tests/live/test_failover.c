@@ -507,38 +507,29 @@ static void a_longer_lease_is_waited_for(void **state)
     end(held, holder);
 }
 
+#define failover_test(function)                                                \
+    cmocka_unit_test_setup(function, failover_set_up)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(without_the_guard_two_hold_it, failover_set_up),
-        cmocka_unit_test_setup(
-            a_living_client_waits_for_the_last_lease, failover_set_up),
-        cmocka_unit_test_setup(
-            fresh_clients_wait_as_long_and_once, failover_set_up),
-        cmocka_unit_test_setup(a_woken_primary_is_asked_first, failover_set_up),
-        cmocka_unit_test_setup(
-            a_grant_that_comes_too_late_is_unknown, failover_set_up),
-        cmocka_unit_test_setup(
-            a_message_of_a_woken_primary_does_not_count, failover_set_up),
-        cmocka_unit_test_setup(
-            the_same_process_is_promoted_again, failover_set_up),
-        cmocka_unit_test_setup(
-            after_a_hand_over_a_second_is_enough, failover_set_up),
-        cmocka_unit_test_setup(
-            a_wait_goes_on_while_it_is_a_replica, failover_set_up),
-        cmocka_unit_test_setup(
-            a_replica_leaves_and_the_lock_stays, failover_set_up),
-        cmocka_unit_test_setup(
-            a_freed_backlog_is_no_promotion, failover_set_up),
-        cmocka_unit_test_setup(
-            a_primary_with_replicas_is_told_of, failover_set_up),
-        cmocka_unit_test_setup(each_failover_is_told_of_once, failover_set_up),
-        cmocka_unit_test_setup(
-            the_warning_is_right_when_it_is_given, failover_set_up),
-        cmocka_unit_test_setup(
-            without_the_guard_there_is_no_warning, failover_set_up),
-        cmocka_unit_test_setup(of_several_the_vote_pauses, failover_set_up),
-        cmocka_unit_test_setup(a_longer_lease_is_waited_for, failover_set_up),
+        failover_test(without_the_guard_two_hold_it),
+        failover_test(a_living_client_waits_for_the_last_lease),
+        failover_test(fresh_clients_wait_as_long_and_once),
+        failover_test(a_woken_primary_is_asked_first),
+        failover_test(a_grant_that_comes_too_late_is_unknown),
+        failover_test(a_message_of_a_woken_primary_does_not_count),
+        failover_test(the_same_process_is_promoted_again),
+        failover_test(after_a_hand_over_a_second_is_enough),
+        failover_test(a_wait_goes_on_while_it_is_a_replica),
+        failover_test(a_replica_leaves_and_the_lock_stays),
+        failover_test(a_freed_backlog_is_no_promotion),
+        failover_test(a_primary_with_replicas_is_told_of),
+        failover_test(each_failover_is_told_of_once),
+        failover_test(the_warning_is_right_when_it_is_given),
+        failover_test(without_the_guard_there_is_no_warning),
+        failover_test(of_several_the_vote_pauses),
+        failover_test(a_longer_lease_is_waited_for),
     };
     return cmocka_run_group_tests_name(
         "failover", tests, failover_start, failover_stop);

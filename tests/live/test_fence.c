@@ -181,47 +181,6 @@ static void counters_that_are_none(void **state)
     end(lock, client);
 }
 
-static void where_the_counter_stands(void **state)
-{
-    static const struct {
-        const char *name, *counter;
-    } cases[] = {
-        {"a", "{a}:f"},
-        {"a{b}c", "a{b}c:f"},
-        {"{}a", "{{}a}:f"},
-        {"a{", "{a{}:f"},
-        {"a b\n", "{a b\n}:f"},
-    };
-    nxl_client *client = new_client("");
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        nxl_lock *lock = fenced_lock(client, cases[i].name, 5000);
-        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-        assert_int_equal(counter_at(cases[i].counter), nxl_lock_fence(lock));
-        nxl_lock_free(lock);
-    }
-    nxl_client_free(client);
-    client = new_client("prefix=p:");
-    nxl_lock *lock = fenced_lock(client, "a", 5000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_int_equal(counter_at("{p:a}:f"), nxl_lock_fence(lock));
-    end(lock, client);
-}
-
-static void without_scripts_there_is_none(void **state)
-{
-    redis_needs_acl(&server);
-    redis_run(&server, "ACL", "SETUSER", "default", "-@scripting", NULL);
-    nxl_client *client = new_client("");
-    nxl_lock *lock = fenced_lock(client, "job", 5000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_DENIED, lock);
-    assert_result(nxl_lock_acquire(lock, 100), NXL_E_DENIED, lock);
-    assert_int_equal(nxl_lock_fence(lock), 0);
-    assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-    redis_run(&server, "ACL", "SETUSER", "default", "+@all", NULL);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    end(lock, client);
-}
-
 static void what_cannot_be_asked_for(void **state)
 {
     nxl_lock *lock;
@@ -284,8 +243,6 @@ int main(void)
         live_test(beyond_the_clock_it_stays),
         live_test(a_wait_is_fenced_too),
         live_test(counters_that_are_none),
-        live_test(where_the_counter_stands),
-        live_test(without_scripts_there_is_none),
         live_test(what_cannot_be_asked_for),
         live_test(an_answer_is_lost),
         live_test(an_adopted_lock_has_none),

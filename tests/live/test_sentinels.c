@@ -404,25 +404,27 @@ static void a_hand_over_needs_no_pause(void **state)
     end(held, client);
 }
 
+#define sentinel_test(function) cmocka_unit_test_setup(function, set_up)
+#define failover_test(function) cmocka_unit_test_setup(function, thaw)
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_primary_is_found, set_up),
-        cmocka_unit_test_setup(the_guard_is_not_asked_for, set_up),
+        sentinel_test(the_primary_is_found),
+        sentinel_test(the_guard_is_not_asked_for),
         loop_test_poll(in_an_event_loop_too),
-        cmocka_unit_test_setup(idle_clients_ask_nobody, set_up),
-        cmocka_unit_test_setup(each_address_of_a_name_is_one, set_up),
+        sentinel_test(idle_clients_ask_nobody),
+        sentinel_test(each_address_of_a_name_is_one),
         /* A Sentinel that was stopped takes part in no failover for 30 s. */
-        cmocka_unit_test_setup(a_renewed_lock_is_kept, set_up),
-        cmocka_unit_test_setup(
-            a_waiter_is_granted_the_lock_after_a_failover, thaw),
-        cmocka_unit_test_setup(a_short_lease_is_renewed_after_a_failover, thaw),
-        cmocka_unit_test_setup(one_may_be_down, thaw),
-        cmocka_unit_test_setup(a_loop_sleeps_while_none_answers, thaw),
-        cmocka_unit_test_setup(a_minority_confirms_nothing, thaw),
-        cmocka_unit_test_setup(all_have_to_be_listed, thaw),
-        cmocka_unit_test_setup(an_unknown_service, thaw),
-        cmocka_unit_test_setup(a_hand_over_needs_no_pause, thaw),
+        sentinel_test(a_renewed_lock_is_kept),
+        failover_test(a_waiter_is_granted_the_lock_after_a_failover),
+        failover_test(a_short_lease_is_renewed_after_a_failover),
+        failover_test(one_may_be_down),
+        failover_test(a_loop_sleeps_while_none_answers),
+        failover_test(a_minority_confirms_nothing),
+        failover_test(all_have_to_be_listed),
+        failover_test(an_unknown_service),
+        failover_test(a_hand_over_needs_no_pause),
     };
     return cmocka_run_group_tests_name(
         "Sentinels", tests, start, sentinels_stop);

@@ -4,9 +4,8 @@
  * raised, changed or used up by a call, and a storm of signals changes neither
  * a result nor the time it takes.
  */
-#include "live_rig.h"
+#include "live/renew_rig.h"
 
-#include <dirent.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 
@@ -322,20 +321,9 @@ static void random_numbers_stay(void **state)
     }
 }
 
-static int count_tasks(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/task");
-    assert_non_null(dir);
-    for (struct dirent *e = readdir(dir); e; e = readdir(dir))
-        count += e->d_name[0] != '.';
-    closedir(dir);
-    return count;
-}
-
 static void no_thread_is_started(void **state)
 {
-    int before = count_tasks();
+    int before = count_threads();
     char local[64];
     snprintf(local, sizeof(local), "%s://localhost:%u", server.scheme,
         (unsigned)server.port);
@@ -343,11 +331,11 @@ static void no_thread_is_started(void **state)
     for (int i = 0; i < 2; i++) {
         nxl_lock *lock = new_lock(clients[i], "name", 30000);
         assert_result(nxl_lock_acquire(lock, 1000), NXL_OK, lock);
-        assert_int_equal(count_tasks(), before);
+        assert_int_equal(count_threads(), before);
         assert_result(nxl_lock_release(lock), NXL_OK, lock);
         end(lock, clients[i]);
     }
-    assert_int_equal(count_tasks(), before);
+    assert_int_equal(count_threads(), before);
 }
 
 int main(void)

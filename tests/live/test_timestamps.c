@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The timestamp scheme on one server: what an acquire writes, which values are
- * taken over, by clients of the scheme and by those of SET NX PX, and what is
- * left when connections are cut. How each verb works there is tested, as for
- * all strategies, by test_strategies_*.c.
+ * taken over, by clients of the scheme and by those of SET NX PX. How each verb
+ * works there, and what is left when it is cut off, is tested, as for all
+ * strategies, by test_strategies_*.c.
  */
 #include "live/orphan_rig.h"
 #include "live/timestamps_rig.h"
@@ -288,84 +288,7 @@ static void timestamp_lock_is_adopted_by_a_set_nx_client(void **state)
     end(heir, new);
 }
 
-/* ---------------------------------------------------- answers that are lost
- */
-
 enum { TTL_MS = 30000 };
-#define QUICK STAMPS "&timeout_ms=300"
-
-/* What stands at the name before. */
-enum before { NOTHING, PAST };
-
-static void prepare(enum before before)
-{
-    redis_run(&server, "DEL", "k", NULL);
-    if (before == PAST)
-        redis_run(&server, "SET", "k", "1600000000", NULL);
-}
-
-/* Another client gets the name at once: nothing of ours stands there. */
-static void assert_free(void)
-{
-    nxl_client *client = new_client(STAMPS);
-    nxl_lock *lock = new_lock(client, "k", 1000);
-    assert_result(nxl_lock_acquire(lock, 2000), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-}
-
-static uint64_t size_of(
-    struct proxy *proxy, nxl_lock *lock, enum proxy_way way, enum before before)
-{
-    prepare(before);
-    uint64_t old = proxy_bytes(proxy, way);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    uint64_t size = proxy_bytes(proxy, way) - old;
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    return size;
-}
-
-/* Acquire, with the connection cut behind every single byte. */
-static void cut_everywhere(enum proxy_way way, enum before before)
-{
-    struct proxy *proxy = proxy_to_server();
-    nxl_client *client = via(proxy, QUICK);
-    nxl_lock *lock = new_lock(client, "k", TTL_MS);
-    (void)size_of(proxy, lock, way, before); /* and the clock is known */
-    uint64_t size = size_of(proxy, lock, way, before);
-    assert_true(size > (before == PAST ? 50 : 5));
-    for (uint64_t at = 0; at < size; at++) {
-        prepare(before);
-        assert_true(call(lock) >= NXL_OK); /* a good connection */
-        proxy_cut_after(proxy, way, at);
-        int rc = nxl_lock_acquire(lock, 0);
-        if (rc == NXL_OK) { /* by a second connection */
-            assert_true(stamp_at("k") > 0);
-            assert_result(nxl_lock_release(lock), NXL_OK, lock);
-        } else {
-            assert_true(rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE);
-            assert_false(nxl_lock_held(lock));
-        }
-        while (call(lock) < NXL_OK)
-            ;
-        assert_free();
-    }
-    end(lock, client);
-    proxy_stop(proxy);
-    assert_false(redis_exists(&server, "k"));
-}
-
-static void connection_cut_at_each_byte_of_an_acquire(void **state)
-{
-    cut_everywhere(PROXY_UP, NOTHING);
-    cut_everywhere(PROXY_UP, PAST);
-}
-
-static void connection_cut_at_each_byte_of_its_replies(void **state)
-{
-    cut_everywhere(PROXY_DOWN, NOTHING);
-    cut_everywhere(PROXY_DOWN, PAST);
-}
 
 /* Other locks' commands are no part of a transaction that was left. */
 static void late_replies_do_not_enter_other_locks_transactions(void **state)
@@ -375,7 +298,7 @@ static void late_replies_do_not_enter_other_locks_transactions(void **state)
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     nxl_lock *other = new_lock(client, "other", TTL_MS);
     for (int i = 0; i < 10; i++) {
-        prepare(PAST);
+        redis_run(&server, "SET", "k", "1600000000", NULL);
         proxy_delay(proxy, PROXY_DOWN, 95);
         assert_true(nxl_lock_acquire(lock, 0) != NXL_OK);
         proxy_delay(proxy, PROXY_DOWN, 0);
@@ -408,8 +331,6 @@ int main(void)
         live_test(interop_takes_over_times_of_other_programs),
         live_test(one_of_four_waiters_takes_over),
         live_test(timestamp_lock_is_adopted_by_a_set_nx_client),
-        live_test(connection_cut_at_each_byte_of_an_acquire),
-        live_test(connection_cut_at_each_byte_of_its_replies),
         live_test(late_replies_do_not_enter_other_locks_transactions),
     };
     return live_run_long("timestamps");

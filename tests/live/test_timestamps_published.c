@@ -150,27 +150,6 @@ static void c5_is_faster_than_ours(void **state)
     redisFree(c5.c);
 }
 
-/* C4 and C5 are both ours. */
-static void c5_is_ours_too(void **state)
-{
-    char value[STAMP_VALUE];
-    nxl_client *client, *other = new_client(STAMPS);
-    nxl_lock *lock, *c5 = new_lock(other, "k", 5000);
-    struct proxy *proxy = ours_has_read(&client, &lock);
-    assert_result(nxl_lock_acquire(c5, 0), NXL_OK, c5);
-    assert_true(redis_get(&server, "k", value, sizeof(value)));
-    proxy_hold(proxy, PROXY_UP, false);
-    assert_int_equal(waiter_join(&waiter), NXL_BUSY);
-    assert_value("k", value);
-    assert_true(nxl_lock_held(c5));
-    assert_result(nxl_lock_extend(c5, 0), NXL_OK, c5);
-    assert_result(nxl_lock_release(c5), NXL_OK, c5);
-    assert_false(redis_exists(&server, "k"));
-    end(lock, client);
-    end(c5, other);
-    proxy_stop(proxy);
-}
-
 /* C5 is ours and faster than C4, another program: C4 has not got it, and has
  * written a later time over ours. The lock is good until its own deadline; it
  * only cannot be prolonged, nor ended before C4's time is over. */
@@ -404,7 +383,6 @@ int main(void)
         live_test(each_follows_the_other_one_s_death),
         live_test(two_that_take_over),
         live_test(c5_is_faster_than_ours),
-        live_test(c5_is_ours_too),
         live_test(ours_is_faster_than_c4),
         live_test(c3_was_only_asleep),
         live_test(their_c3_was_only_asleep),
