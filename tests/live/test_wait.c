@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for a busy name: it ends when it was to end, a waiter comes soon
+ * Waiting for a busy name, beside what line_waits tests: a waiter comes soon
  * after the holder has gone, and the server is asked no more often than the
  * header says.
  */
@@ -8,7 +8,7 @@
 
 #define RETRY_MOST_MS 250 /* the default retry_max_ms */
 
-static struct waiter waiter, second;
+static struct waiter waiter;
 
 /* How clients of tests that run twice wait: in line, or by polling. */
 static const char *way;
@@ -34,29 +34,6 @@ static nxl_lock *patient_lock(
 {
     return lock_with(client, "job", .ttl_ms = 5000, .retry_min_ms = first_ms,
         .retry_max_ms = most_ms);
-}
-
-/* An acquire of a name that stays busy: it ends between these two. */
-static void assert_busy_after(
-    const char *parameters, int64_t wait_ms, int64_t most_ms)
-{
-    nxl_client *client = new_client(parameters);
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    int64_t before = test_now_ms();
-    assert_result(nxl_lock_acquire(lock, wait_ms), NXL_BUSY, lock);
-    assert_between(test_now_ms() - before, wait_ms, most_ms + LATE_MS);
-    assert_contains(nxl_lock_errmsg(lock), "another client holds the lock");
-    assert_false(nxl_lock_held(lock));
-    end(lock, client);
-    assert_value("job", "somebody");
-}
-
-static void wait_ends_at_wait_ms(void **state)
-{
-    stranger_sets("job", "somebody", 60000);
-    assert_busy_after("", 0, 0);
-    assert_busy_after("", 1, 1);
-    assert_busy_after("timeout_ms=2000", 300, 300);
 }
 
 static void wait_longer_than_timeout_ms(void **state)
@@ -206,24 +183,6 @@ static void holder_without_an_end_is_waited_for(void **state)
     end(lock, client);
 }
 
-static void one_of_two_waiters_gets_it(void **state)
-{
-    nxl_client *one = new_client(way), *two = new_client(way);
-    nxl_lock *a = new_lock(one, "job", 5000), *b = new_lock(two, "job", 5000);
-    stranger_sets("job", "somebody", 0);
-    waiter_start(&waiter, a, 1500);
-    waiter_start(&second, b, 1500);
-    assert_eventually(redis_calls(&server, "set") >= 8);
-    assert_int_equal(redis_run(&server, "DEL", "job", NULL), 1);
-    int first = waiter_join(&waiter), other = waiter_join(&second);
-    nxl_lock *winner = first == NXL_OK ? a : b;
-    assert_int_equal(first + other, NXL_OK + NXL_BUSY);
-    assert_value("job", nxl_lock_token(winner));
-    end(a, one);
-    end(b, two);
-    assert_false(redis_exists(&server, "job"));
-}
-
 /* ------------------------------------------------------------------ cancel */
 
 static void waiting_for_ever_can_be_cancelled(void **state)
@@ -288,27 +247,6 @@ static void frozen_server_ends_the_call_in_time(void **state)
     assert_false(redis_exists(&server, "job"));
 }
 
-/* It was busy, and then it was silent: "busy" is the last that was heard. */
-static void server_freezes_while_busy(void **state)
-{
-    nxl_client *client = new_client("timeout_ms=300");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    stranger_sets("job", "somebody", 0);
-    waiter_start(&waiter, lock, 1000);
-    assert_eventually(redis_calls(&server, "set") >= 4);
-    redis_freeze(&server);
-    int rc = waiter_join(&waiter);
-    assert_between(waiter.ended_ms - waiter.began_ms, 700, 1000 + LATE_MS);
-    assert_true(rc == NXL_UNKNOWN || rc == NXL_BUSY);
-    assert_false(nxl_lock_held(lock));
-    redis_thaw(&server);
-    assert_int_equal(redis_run(&server, "DEL", "job", NULL), 1);
-    assert_result(nxl_lock_acquire(lock, 2000), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-    assert_false(redis_exists(&server, "job"));
-}
-
 static void server_that_is_down_is_waited_for(void **state)
 {
     nxl_client *client = new_client("timeout_ms=200");
@@ -335,7 +273,6 @@ static void server_that_is_down_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(wait_ends_at_wait_ms),
         live_test(wait_longer_than_timeout_ms),
         live_test(first_attempt_is_at_once),
         live_test(waiter_spares_the_server),
@@ -346,10 +283,8 @@ int main(void)
         twice(waiter_comes_when_the_lease_ends),
         twice(long_first_delay_ends_with_the_lease),
         twice(holder_without_an_end_is_waited_for),
-        twice(one_of_two_waiters_gets_it),
         live_test(waiting_for_ever_can_be_cancelled),
         live_test(frozen_server_ends_the_call_in_time),
-        live_test(server_freezes_while_busy),
         live_test(server_that_is_down_is_waited_for),
     };
     return live_run_long("wait");
