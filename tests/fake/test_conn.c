@@ -111,104 +111,6 @@ static void an_extra_reply_while_idle(void **state)
     }
 }
 
-/* ------------------------------------------------------- not an answer */
-
-struct nonsense {
-    const char *command; /* after a grant, but for SET_T */
-    const char *reply;
-    int result;
-};
-
-static const struct nonsense nonsenses[] = {
-    {SET_T, ":1", NXL_UNKNOWN},
-    {SET_T, "+QUEUED", NXL_UNKNOWN},
-    {SET_T, "$2\\r\\nOK", NXL_UNKNOWN},
-    {SET_T, "*0", NXL_UNKNOWN},
-    {SET_T, "HTTP/1.1 400 Bad Request", NXL_UNKNOWN},
-    {SET_T, "_", NXL_UNKNOWN},
-    {SET_T, "#t", NXL_UNKNOWN},
-    {SET_T, ",1.5", NXL_UNKNOWN},
-    {SET_T, "(12345678901234567890", NXL_UNKNOWN},
-    {SET_T, "=6\\r\\ntxt:OK", NXL_UNKNOWN},
-    {SET_T, "%0", NXL_UNKNOWN},
-    {SET_T, "~0", NXL_UNKNOWN},
-    {SET_T, ">1\\r\\n+OK", NXL_UNKNOWN},
-    {SET_T, "!5\\r\\nERROR", NXL_UNKNOWN},
-    {EXTEND_T, ":-3", NXL_UNKNOWN},
-    {EXTEND_T, ":-3", NXL_UNKNOWN},
-    {EXTEND_T, "+OK", NXL_UNKNOWN},
-    {EXTEND_T, "$-1", NXL_UNKNOWN},
-    {DROP_T, ":3", NXL_UNKNOWN},
-    {DROP_T, ":6", NXL_UNKNOWN},
-    {DROP_T, ":-1", NXL_UNKNOWN},
-    {DROP_T, "+OK", NXL_UNKNOWN},
-    {DROP_T, "$-1", NXL_UNKNOWN},
-    {DROP_T, "_", NXL_UNKNOWN},
-};
-
-static int call_of(nxl_lock *lock, const char *command)
-{
-    if (strcmp(command, SET_T) == 0)
-        return nxl_lock_acquire(lock, 0);
-    if (strcmp(command, EXTEND_T) == 0)
-        return nxl_lock_extend(lock, 0);
-    return nxl_lock_release(lock);
-}
-
-/* Nothing is concluded, the connection ends, and what may stand is undone. */
-static void nonsense_is_no_answer(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof(nonsenses) / sizeof(nonsenses[0]); i++) {
-        const struct nonsense *n = &nonsenses[i];
-        bool acquire = strcmp(n->command, SET_T) == 0;
-        bool extend = strcmp(n->command, EXTEND_T) == 0;
-        struct script s = {0};
-        add(&s, SHAKE "%s%sSEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE,
-            acquire ? "" : GRANT, n->command, n->reply);
-        if (acquire)
-            add(&s, "EXPECT CLIENT KILL ID 7\n" ONE UNDO_T ONE);
-        else if (extend)
-            add(&s, DROP_T ONE);
-        else
-            add(&s, UNDO_T ONE);
-        add(&s, WORKS);
-        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
-        if (!acquire)
-            assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
-        int rc = call_of(r.lock, n->command);
-        if (rc != n->result)
-            fail_msg("%s: %s", n->reply, nxl_strerror(rc));
-        assert_true(strlen(nxl_lock_errmsg(r.lock)) > 20);
-        assert_int_equal(nxl_lock_held(r.lock), extend);
-        if (extend)
-            assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
-
-static void nonsense_of_an_inspection(void **state)
-{
-    (void)state;
-    static const char *const replies[] = {"+OK", ":1", "*1\\r\\n:1",
-        "*2\\r\\n:1\\r\\n$1\\r\\nv", "*2\\r\\n$1\\r\\nv\\r\\n:-3",
-        "*3\\r\\n$1\\r\\nv\\r\\n:1\\r\\n:1", "*2\\r\\n*0\\r\\n:1", "$-1"};
-    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
-        struct script s = {0};
-        add(&s,
-            SHAKE
-            "EXPECT EVALSHA * 1 k *\nSEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE
-                WORKS,
-            replies[i]);
-        struct rig r = rig_open(s.text, 'u', PARAMS);
-        nxl_holder holder = NXL_HOLDER_INIT;
-        assert_ends(nxl_lock_inspect(r.lock, &holder), NXL_E_NOT_REDIS, 200);
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
-
 /* ------------------------------------------------- several under way */
 
 struct three {
@@ -319,8 +221,6 @@ int main(void)
         cmocka_unit_test(dead_behind_late_replies_is_replaced),
         cmocka_unit_test(an_extra_reply_behind_another),
         cmocka_unit_test(an_extra_reply_while_idle),
-        cmocka_unit_test(nonsense_is_no_answer),
-        cmocka_unit_test(nonsense_of_an_inspection),
         cmocka_unit_test(each_gets_its_own),
         cmocka_unit_test(nothing_behind_nonsense_is_believed),
         cmocka_unit_test(late_replies_are_not_the_next_ones),
