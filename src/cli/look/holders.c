@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/private.h"
-#include "cli/doctor/acl_rules.h"
 #include "cli/report/duration.h"
-#include "cli/report/event.h"
 #include "cli/report/report.h"
 
 #define FIRST_ROOM 8
@@ -19,7 +16,7 @@
 
 /* ---------------------------------------------------------------- reading */
 
-void held_add(struct held *held, int64_t weight, int64_t permits)
+void holding_add(struct holding *held, int64_t weight, int64_t permits)
 {
     held->count++;
     held->used += weight > 0 ? weight : 1;
@@ -31,7 +28,7 @@ static void add(struct holders *holders, const nxl_holder *holder)
 {
     int64_t left_ms = holder->left_ms;
 
-    held_add(&holders->held, holder->weight, holder->permits);
+    holding_add(&holders->held, holder->weight, holder->permits);
     if (left_ms >= 0 && (holders->least_ms < 0 || left_ms < holders->least_ms))
         holders->least_ms = left_ms;
 }
@@ -104,69 +101,24 @@ static int read_list(struct holders *holders, const nxl_lock *lock)
     return rc;
 }
 
-int holders_read(
-    struct holders *holders, struct session *session, const nxl_lock *lock)
+int holders_take(struct holders *holders, struct session *session,
+    const nxl_lock *lock, int result)
 {
     *holders = (struct holders){.first = NXL_HOLDER_INIT,
         .servers = nxl_client_servers(session->client),
         .least_ms = -1};
-    int rc = nxl_lock_holder(lock, &holders->first);
-    if (rc != NXL_OK)
-        return rc;
+    if (result == NXL_OK)
+        result = nxl_lock_holder(lock, &holders->first);
+    if (result != NXL_OK)
+        return result;
     holders->shared = holders->first.weight > 0;
     if (!holders->shared) {
         add(holders, &holders->first);
         return NXL_OK;
     }
-    rc = read_list(holders, lock);
-    if (rc != NXL_OK)
+    result = read_list(holders, lock);
+    if (result != NXL_OK)
         holders_free(holders);
-    return rc;
-}
-
-/* The result of asking for the last member of the key's sorted set, and what it
- * begins with. */
-static int ask_last_member(nxl_client *client, const char *key, bool *is_head)
-{
-    const char *words[] = {"ZRANGE", key, "-1", "-1"};
-    struct answer *last = NULL;
-    int rc = client_ask(client, 0, 4, words, NULL, &last);
-    const char *head = answer_item(last, 0, NULL);
-
-    *is_head = head && strncmp(head, "nxl=", 4) == 0;
-    answer_free(last);
-    return rc;
-}
-
-/* Is the key no string, but maybe a sorted set whose last member is that of a
- * lock that several may hold? The library only says what is denied. */
-static bool is_hidden(struct session *session)
-{
-    nxl_client *client = session_asker(session);
-    struct answer *start = NULL;
-    bool is_string = true, is_head = false, denied = false;
-    char *key = NULL;
-
-    if (!client || asprintf(&key, "%s%s", nxl_client_prefix(client),
-                       session->args->name) < 0)
-        return false;
-    const char *words[] = {"GETRANGE", key, "0", "0"};
-    is_string =
-        client_ask(client, 0, 4, words, NULL, &start) != NXL_E_WRONG_TYPE;
-    if (!is_string)
-        denied = ask_last_member(client, key, &is_head) == NXL_E_DENIED;
-    answer_free(start);
-    free(key);
-    return is_head || denied;
-}
-
-int holders_take(struct holders *holders, struct session *session,
-    const nxl_lock *lock, int result)
-{
-    *holders = (struct holders){.first = NXL_HOLDER_INIT, .least_ms = -1};
-    if (result == NXL_OK)
-        return holders_read(holders, session, lock);
-    holders->hidden = result == NXL_E_DENIED && is_hidden(session);
     return result;
 }
 
@@ -181,22 +133,6 @@ int holders_look(struct session *session, struct holders *holders)
 {
     return holders_take(
         holders, session, session->lock, nxl_lock_inspect(session->lock, NULL));
-}
-
-int holders_failed(
-    struct session *session, const struct holders *holders, int result)
-{
-    const char *name = session->args->shown;
-    const char *why = nxl_lock_errmsg(session->lock);
-    char words[ACL_WORDS];
-
-    if (!holders->hidden || session->caught != 0)
-        return session_failed(session, "look at", result);
-    event_report((struct event){.kind = EVENT_FAILED, .why = why},
-        "cannot look at '%s': several may hold it, and the user lacks one of "
-        "the permissions to see that: %s; see docs/acl.md",
-        name, acl_words(words, sizeof(words), ACL_BIT(HOLDERS)));
-    return EXIT_DENIED;
 }
 
 void holders_free(struct holders *holders)
@@ -220,7 +156,7 @@ void holders_keep(struct holders *holders, size_t i)
     move_holder(&kept, &holders->list[i]);
     move_holder(&holders->first, &kept);
     move_holder(&holders->list[0], &kept);
-    holders->held = (struct held){0};
+    holders->held = (struct holding){0};
     holders->least_ms = -1;
     add(holders, &kept);
 }
@@ -294,7 +230,7 @@ const char *holders_who(char *out, const struct holders *holders)
 const char *holders_owner(char *out, const struct holders *holders)
 {
     char who[HOLDER_WHO], share[HOLDERS_SHARE];
-    const struct held *held = &holders->held;
+    const struct holding *held = &holders->held;
 
     holders_who(who, holders);
     snprintf(out, HOLDER_WORDS, "%s%s%s", who, holders->shared ? ", " : "",
@@ -360,7 +296,7 @@ void holders_json_share(struct json *json, const nxl_holder *holder)
         json_number(json, "permits", holder->permits);
 }
 
-void holders_json_held(struct json *json, const struct held *held)
+void holders_json_held(struct json *json, const struct holding *held)
 {
     const char *kind = held->permits > 0 ? "permits" : "shared";
 

@@ -17,7 +17,7 @@
 #include "model/token.h"
 
 /* What holders have in all. */
-struct held {
+struct holding {
     size_t count;
     bool partial;    /* there may be more of them */
     int64_t used;    /* permits that they have */
@@ -27,31 +27,23 @@ struct held {
 /* What an inspection has found. It points to itself and owns a list:
  * holders_free(). */
 struct holders {
-    nxl_holder first; /* the one whose lease ends last */
-    bool shared;      /* others may hold it too; if not, list is NULL */
-    bool hidden;      /* NXL_E_DENIED: several may hold it, and the user lacks
-                       * permissions to look at them */
-    size_t servers;   /* those in the list are of all of them */
-    nxl_holder *list; /* that one first */
-    struct held held; /* by that one, or by those in the list */
-    int64_t least_ms; /* until the first lease ends; -1: never */
+    nxl_holder first;    /* the one whose lease ends last */
+    bool shared;         /* others may hold it too; if not, list is NULL */
+    size_t servers;      /* those in the list are of all of them */
+    nxl_holder *list;    /* that one first */
+    struct holding held; /* by that one, or by those in the list */
+    int64_t least_ms;    /* until the first lease ends; -1: never */
 };
 
-/* Reads what the inspection of the lock that has just ended with NXL_OK has
- * found. NXL_OK; otherwise an error, and *holders is empty. */
-int holders_read(
-    struct holders *holders, struct session *session, const nxl_lock *lock);
-/* The same for an inspection that has ended with that result; it returns the
- * result. */
+/* Reads what the inspection of the lock that has just ended with that result
+ * has found, if it was NXL_OK. Returns the result, or an error; then *holders
+ * is empty. */
 int holders_take(struct holders *holders, struct session *session,
     const nxl_lock *lock, int result);
 /* Inspects the session's lock, and reads. Results of nxl_lock_inspect(). */
 int holders_ask(struct session *session, struct holders *holders);
 /* The same by the blocking API. */
 int holders_look(struct session *session, struct holders *holders);
-/* As session_failed(), for the result of an inspection. */
-int holders_failed(
-    struct session *session, const struct holders *holders, int result);
 void holders_free(struct holders *holders);
 
 /* Holder i of count. */
@@ -66,7 +58,7 @@ struct share holders_wanted(const struct args *args);
 
 /* Adds a holder, with its permits and its limit; a weight of 0: it takes one.
  */
-void held_add(struct held *held, int64_t weight, int64_t permits);
+void holding_add(struct holding *held, int64_t weight, int64_t permits);
 
 /* Could a lock of this share be granted beside them? */
 bool holders_leave_room(const struct holders *holders, struct share wanted);
@@ -100,7 +92,7 @@ const char *holders_row(
  * the lock alone. */
 void holders_json_share(struct json *json, const nxl_holder *holder);
 /* Writes what they have in all as members; not for an exclusive lock. */
-void holders_json_held(struct json *json, const struct held *held);
+void holders_json_held(struct json *json, const struct holding *held);
 /* The same, and a list of them. */
 void holders_json(struct json *json, const struct holders *holders);
 

@@ -91,7 +91,7 @@ void found_free(struct found *found)
 
 /* Adds the lock, or a record of it, to the list. */
 static int add(struct scan *scan, struct slice lock, struct slice value,
-    int64_t left_ms, struct held held)
+    int64_t left_ms, struct holding held)
 {
     size_t below = strlen(scan->prefix), length = lock.len - below;
 
@@ -132,17 +132,17 @@ static int take_exclusive(
     if (token.data && strlen(token.data) == token.len && is_token(token.data)) {
         rc = read_left(scan, key, &left_ms);
         if (rc == NXL_OK && left_ms >= -1)
-            rc = add(scan, lock, token, left_ms, (struct held){0});
+            rc = add(scan, lock, token, left_ms, (struct holding){0});
     }
     answer_free(value);
     return rc;
 }
 
 /* Counts those whose leases have not ended. */
-static struct held count_members(const struct answer *members, int64_t now)
+static struct holding count_members(const struct answer *members, int64_t now)
 {
     size_t count = answer_count(members) / 2 - 1;
-    struct held held = {.partial = count >= MEMBERS_SHOWN};
+    struct holding held = {.partial = count >= MEMBERS_SHOWN};
     int64_t ends;
 
     for (size_t i = 0; i < count; i++) {
@@ -152,7 +152,7 @@ static struct held count_members(const struct answer *members, int64_t now)
             continue;
         /* A member of a later version takes one permit, alone. */
         struct share share = token_share(token);
-        held_add(&held, share.weight, share.weight > 0 ? share.permits : 1);
+        holding_add(&held, share.weight, share.weight > 0 ? share.permits : 1);
     }
     return held;
 }
@@ -172,7 +172,7 @@ static int take_shared(struct scan *scan, struct slice key, struct slice lock)
         slice_starts(answer_slice(members, count - 2), "nxl=") &&
         answer_number(members, count - 3, EXACT_MAX, &ends)) {
         rc = read_left(scan, key, &left_ms);
-        struct held held = count_members(members, ends - left_ms);
+        struct holding held = count_members(members, ends - left_ms);
         if (rc == NXL_OK && left_ms >= 0 && held.count > 0)
             rc = add(
                 scan, lock, answer_slice(members, count - 4), left_ms, held);
@@ -239,7 +239,7 @@ static int take_record(struct scan *scan, struct slice key, struct slice lock)
             rc = read_again(scan, key, header, &same);
         bool shown = scan->session.args->records || left_ms == -1;
         if (rc == NXL_OK && same && shown && left_ms >= -1)
-            rc = add(scan, lock, header, left_ms, (struct held){0});
+            rc = add(scan, lock, header, left_ms, (struct holding){0});
     }
     answer_free(value);
     return rc == NXL_OK && !same ? take_record(scan, key, lock) : rc;

@@ -12,7 +12,7 @@ struct found {
     char *value;      /* a token, or a record's header, zero-terminated */
     unsigned servers; /* bit i is set if server i has it */
     int64_t left_ms;  /* -1: no TTL */
-    struct held
+    struct holding
         held; /* if several may hold it; a count of 0: it is exclusive */
 };
 

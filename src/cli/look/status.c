@@ -201,7 +201,7 @@ int subcommand_status(const struct args *args)
             await_sentinels(&session);
         session_unblock_signals(&session);
         if (rc != NXL_OK && rc != NXL_FREE)
-            code = holders_failed(&session, &holders, rc);
+            code = session_failed(&session, "look at", rc);
         else
             code = report(&session, rc == NXL_OK ? &holders : NULL);
         if (report_output() != EXIT_DONE)

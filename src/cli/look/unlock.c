@@ -247,7 +247,7 @@ static int unlock(struct session *session)
     if (rc == NXL_FREE)
         return already_free(session);
     if (rc != NXL_OK)
-        return holders_failed(session, &holders, rc);
+        return session_failed(session, "look at", rc);
     int code = choose(args, &holders);
     if (code == 0)
         line_read(session, &line);

@@ -195,7 +195,7 @@ static bool take_inspection(
         return false;
     }
     if (!held && !result_may_pass(rc)) {
-        *code = holders_failed(session, holders, rc);
+        *code = session_failed(session, "look at", rc);
         return false;
     }
     *code = held ? report_hopeless(session->args, holders) : 0;
@@ -206,7 +206,7 @@ static bool take_inspection(
     if (pause_for(waiter, held ? holders->least_ms : -1))
         return true;
     *code = held ? report_busy(waiter, holders)
-                 : holders_failed(session, holders, rc);
+                 : session_failed(session, "look at", rc);
     return false;
 }
 

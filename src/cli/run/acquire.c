@@ -205,7 +205,7 @@ static void take_inspection(struct wait *wait, int result)
     } else if (result == NXL_FREE) {
         if (!wait->blocked && is_last_name(wait))
             report_refusal(wait);
-    } else if (!holders.hidden) {
+    } else {
         outage_began(
             &wait->outage, session, result, nxl_lock_errmsg(wait->looker));
     }
