@@ -140,7 +140,7 @@ enum nxl_result {
     NXL_E_FORKED = -12
 };
 
-/* Returns the name and meaning of a result in one line; never NULL, static
+/* Returns the name and meaning of a result, for messages; never NULL, static
  * storage. If nxl_lock_errmsg() or nxl_client_errmsg() has a message, print
  * that instead: it says the same in more detail. */
 const char *nxl_strerror(int result);
@@ -477,7 +477,7 @@ void nxl_client_free(nxl_client *client);
  * so do the names of errors that it knows, such as WRONGPASS. */
 const char *nxl_client_errmsg(const nxl_client *client);
 
-/* Writes one line per server into text, for a person: address, state of the
+/* Writes one row per server into text, for a person: address, state of the
  * connection, software and version, role, Redis Cluster node or not, the
  * commands it is locked with and how locks wait there, once that was tried, and
  * whether it has a vote; if not, why, since when and until when.

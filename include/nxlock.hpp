@@ -83,7 +83,7 @@ enum class result : int {
     forked = NXL_E_FORKED
 };
 
-/* Returns the name and meaning of a result in one line; static storage. The
+/* Returns the name and meaning of a result, for messages; static storage. The
  * message() of a guard, lock or client says more. */
 [[nodiscard]] inline const char *to_string(result rc) noexcept
 {

@@ -69,11 +69,11 @@ static bool asks_for_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-static int word_too_many(const char *word, const char *line)
+static int word_too_many(const char *word, const char *form)
 {
     char shown[DISCREET_ROOM];
 
-    say("unexpected '%s'; write: %s", discreet(shown, word), line);
+    say("unexpected '%s'; write: %s", discreet(shown, word), form);
     return EXIT_USAGE;
 }
 

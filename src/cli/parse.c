@@ -2,7 +2,7 @@
 /*
  * Parses the command line, by the table of commands and options.
  *
- * Invariant: nothing is guessed. A line that can be read in two ways is
+ * Invariant: nothing is guessed. A command line that can be read in two ways is
  * refused, with what was understood and what to write instead; the words after
  * "--" are never interpreted.
  */
@@ -34,16 +34,16 @@ static const struct command_info *info_of(const struct args *args)
     return &command_table[args->command];
 }
 
-/* The line of the synopsis that applies: the first one, or the last one if
+/* The form of the synopsis that applies: the first one, or the last one if
  * once runs nothing. */
 static const char *synopsis(const struct args *args)
 {
-    const char *line = info_of(args)->synopsis, *next;
+    const char *form = info_of(args)->synopsis, *next;
 
-    while (args->work.action != ONCE_RUN && (next = strchr(line, '\n')) &&
+    while (args->work.action != ONCE_RUN && (next = strchr(form, '\n')) &&
            next[1] != '\0')
-        line = next + 1;
-    return line;
+        form = next + 1;
+    return form;
 }
 
 /* The same for "%.*s". */

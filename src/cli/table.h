@@ -53,7 +53,7 @@ struct option {
 
 struct command_info {
     const char *name, *operands, *purpose;
-    const char *synopsis; /* lines; messages show the first one */
+    const char *synopsis; /* one form per row; messages show the first */
     bool name_optional;
     bool takes_token; /* as the second word */
     bool leases;      /* needs a lease, so --ttl applies */

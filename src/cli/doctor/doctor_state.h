@@ -40,7 +40,7 @@ void doctor_turn_to(struct doctor *doctor, size_t server);
 /* What the client knows of a server. */
 nxl_server_facts doctor_facts(const struct doctor *doctor, size_t server);
 
-/* The value of a line "name:value" of INFO into out, which is returned; ""
+/* The value of a field "name:value" of INFO into out, which is returned; ""
  * when there is none. */
 const char *doctor_field(
     const struct answer *info, const char *name, char out[DOCTOR_FIELD]);
@@ -54,7 +54,7 @@ bool doctor_config(struct doctor *doctor, size_t server, const char *name,
     char out[DOCTOR_FIELD]);
 
 /* The client's error message, without the address of the server that the
- * findings are about: their lines begin with it. */
+ * findings are about: their rows begin with it. */
 const char *doctor_why(const struct doctor *doctor);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the lines of doctor, as text or JSON.
+ * Prints the rows of doctor, as text or JSON.
  *
  * Invariant: the exit code is that of the worst finding printed.
  */

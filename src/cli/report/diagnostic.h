@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What doctor finds, a line each, and its exit code.
+ * What doctor finds, a row each, and its exit code.
  */
 #ifndef NXLOCK_CLI_REPORT_DIAGNOSTIC_H
 #define NXLOCK_CLI_REPORT_DIAGNOSTIC_H

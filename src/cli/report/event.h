@@ -88,7 +88,7 @@ struct event {
     enum skip skip;
     enum result result;
     /* Filled in by event_report(). */
-    const char *sentence; /* for people, one line without the newline */
+    const char *sentence; /* for people, without a newline */
     const char *name;     /* of the lock; "": the command has none */
     const char *shown;    /* the same, as messages show it, with the others */
     const char *const *also; /* the other names that are locked with it */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log: one line or JSON object for each event.
+ * The log: an entry for each event, as text or as a JSON object.
  *
- * Invariant: writing never blocks, and the run is not affected. A line that is
- * not taken at once is kept until the end, and lost if the log does not take it
- * then either, or its disk is full. Only the first loss is reported, on
+ * Invariant: writing never blocks, and the run is not affected. An entry that
+ * is not taken at once is kept until the end, and lost if the log does not take
+ * it then either, or its disk is full. Only the first loss is reported, on
  * standard error.
  *
  * syslog(3) is not used: it blocks while the daemon does not read, and the
@@ -36,7 +36,7 @@
 #define SYSLOG_SOCKET "/dev/log"
 
 /* A pipe takes so many bytes at once or, with O_NONBLOCK, none. */
-#define LINE_ROOM PIPE_BUF
+#define ENTRY_ROOM PIPE_BUF
 /* A datagram is never cut: the sentence is its longest part. */
 #define DATAGRAM_ROOM 8192
 #define TIME_ROOM 40
@@ -116,9 +116,9 @@ static void warn_of_loss(int why)
     conf_mention(logger.args, VALUE_CHOICE);
 }
 
-static void write_line(const char *line, size_t length)
+static void write_entry(const char *entry, size_t length)
 {
-    outbox_write(&logger.outlet, line, length);
+    outbox_write(&logger.outlet, entry, length);
 }
 
 /* The time as in RFC 3339, to the millisecond. */
@@ -134,10 +134,10 @@ static const char *utc_words(char *out, const struct timespec *time)
     return out;
 }
 
-/* Several processes share a file, and syslog, so each line has its number. */
+/* Several processes share a file, and syslog, so each entry has its number. */
 static void write_text(const struct event *event)
 {
-    char line[DATAGRAM_ROOM], when[TIME_ROOM] = "";
+    char entry[DATAGRAM_ROOM], when[TIME_ROOM] = "";
     struct tm tm;
     int length;
 
@@ -146,16 +146,16 @@ static void write_text(const struct event *event)
     else if (localtime_r(&event->time.tv_sec, &tm))
         strftime(when, sizeof(when), "%b %e %H:%M:%S", &tm);
     if (logger.args->log == LOG_TO_SYSLOG)
-        length = snprintf(line, sizeof(line), "<%d>%s nxlock[%ld]: %s",
+        length = snprintf(entry, sizeof(entry), "<%d>%s nxlock[%ld]: %s",
             LOG_USER | event_priority(event), when, (long)getpid(),
             event->sentence);
     else if (logger.args->log == LOG_TO_FILE)
-        length = snprintf(line, LINE_ROOM, "%s nxlock[%ld]: %s\n", when,
+        length = snprintf(entry, ENTRY_ROOM, "%s nxlock[%ld]: %s\n", when,
             (long)getpid(), event->sentence);
     else
-        length =
-            snprintf(line, LINE_ROOM, "nxlock: %s %s\n", when, event->sentence);
-    write_line(line, (size_t)length);
+        length = snprintf(
+            entry, ENTRY_ROOM, "nxlock: %s %s\n", when, event->sentence);
+    write_entry(entry, (size_t)length);
 }
 
 static void put_word(struct json *json, const char *member, const char *word)
@@ -227,11 +227,11 @@ static void put_json(
 /* What is not UTF-8 becomes longer. */
 static void write_json(const struct event *event)
 {
-    char line[LINE_ROOM];
+    char entry[ENTRY_ROOM];
 
     for (enum extent extent = WHOLE; extent < EXTENTS; extent++) {
         struct json json;
-        FILE *out = fmemopen(line, sizeof(line), "w");
+        FILE *out = fmemopen(entry, sizeof(entry), "w");
         if (!out)
             return;
         json_begin(&json, out);
@@ -240,7 +240,7 @@ static void write_json(const struct event *event)
         long length = ftell(out);
         fclose(out);
         if (fits && length > 0) {
-            write_line(line, (size_t)length);
+            write_entry(entry, (size_t)length);
             return;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --log: writes one line per event to syslog, a file or standard error.
+ * --log: writes one entry per event to syslog, a file or standard error.
  */
 #ifndef NXLOCK_CLI_REPORT_EVENT_LOG_H
 #define NXLOCK_CLI_REPORT_EVENT_LOG_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes one JSON object on one line.
+ * Writes JSON objects, each followed by a newline.
  *
- * Invariant: the line is valid JSON in valid UTF-8 (RFC 8259), whatever bytes
+ * Invariant: an object is valid JSON in valid UTF-8 (RFC 8259), whatever bytes
  * the names and values consist of.
  */
 #include "cli/report/json.h"

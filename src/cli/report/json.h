@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One JSON object on one line.
+ * JSON objects, each followed by a newline.
  */
 #ifndef NXLOCK_CLI_REPORT_JSON_H
 #define NXLOCK_CLI_REPORT_JSON_H

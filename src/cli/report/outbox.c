@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes lines to readers that may be slow, and keeps what does not fit.
+ * Writes messages to readers that may be slow, and keeps what does not fit.
  *
  * Invariant: nothing but outbox_end() waits for a reader, because a lease has
- * to be renewed and a command to be stopped in time; and a line is dropped
+ * to be renewed and a command to be stopped in time; and one is dropped
  * without a trace only if its reader is gone.
  */
 #include "cli/report/outbox.h"
@@ -22,7 +22,7 @@
 
 #include "cli/clock.h"
 
-/* Of an outlet. What is said last matters most, so older lines make room. */
+/* Of an outlet. What is said last matters most, so older messages make room. */
 #define KEPT_MAX 65536
 /* A reader that reads a little now and then is not waited for longer. */
 #define END_MAX (30 * NS_PER_S)
@@ -30,7 +30,7 @@
 #define AGAIN_MS 20
 /* While another process is inside write(), poll() reports that a terminal
  * cannot be written: wait until that process is done. That takes microseconds,
- * unless it is preempted. Not longer, and not again before it has taken a line,
+ * unless it is preempted. Not longer, and not again before it has taken one,
  * because a terminal may also be stopped (Ctrl-S), and a lease about to end. */
 #define TERMINAL_WAIT_MS 20
 
@@ -41,11 +41,11 @@
 struct held {
     struct held *next;
     size_t length, written;
-    char line[];
+    char text[];
 };
 
 static struct outlet *outlets;
-/* The process whose lines they are: those of a parent are not ours. */
+/* The process whose messages they are: those of a parent are not ours. */
 static pid_t owner;
 
 static void drop_first(struct outlet *outlet)
@@ -127,8 +127,8 @@ ssize_t outbox_put(int fd, const char *data, size_t length)
 }
 
 /* A pipe that poll() reports as writable has room for PIPE_BUF bytes, more than
- * a line. To one without a reader nothing is written: SIGPIPE would end us with
- * the lock held. */
+ * a message. To one without a reader nothing is written: SIGPIPE would end us
+ * with the lock held. */
 static ssize_t write_stream(
     struct outlet *outlet, const char *data, size_t length, bool wait)
 {
@@ -167,17 +167,17 @@ static void note_loss(const struct outlet *outlet, int why)
         outlet->lost(why);
 }
 
-/* Writes how many lines were dropped, if any were. False: not now. */
+/* Writes how many messages were dropped, if any were. False: not now. */
 static bool write_dropped(struct outlet *outlet)
 {
-    char line[128];
+    char text[128];
 
     if (outlet->dropped == 0 || outlet->kind == OUTLET_DATAGRAM)
         return true;
-    int length = snprintf(line, sizeof(line),
-        "nxlock: lines lost here, because nothing read them in time: %zu\n",
+    int length = snprintf(text, sizeof(text),
+        "nxlock: messages lost here, because nothing read them in time: %zu\n",
         outlet->dropped);
-    if (attempt(outlet, line, (size_t)length, false) == 0)
+    if (attempt(outlet, text, (size_t)length, false) == 0)
         return false;
     outlet->dropped = 0;
     return true;
@@ -190,7 +190,7 @@ static bool flush_outlet(struct outlet *outlet)
 
     while (outlet->first && write_dropped(outlet)) {
         struct held *held = outlet->first;
-        ssize_t put = attempt(outlet, held->line + held->written,
+        ssize_t put = attempt(outlet, held->text + held->written,
             held->length - held->written, false);
         if (put == 0)
             break;
@@ -205,7 +205,7 @@ static bool flush_outlet(struct outlet *outlet)
     return any;
 }
 
-static void keep(struct outlet *outlet, const char *line, size_t length)
+static void keep(struct outlet *outlet, const char *text, size_t length)
 {
     struct held *held = malloc(sizeof(*held) + length);
 
@@ -214,7 +214,7 @@ static void keep(struct outlet *outlet, const char *line, size_t length)
         return;
     }
     *held = (struct held){.length = length};
-    memcpy(held->line, line, length);
+    memcpy(held->text, text, length);
     if (outlet->first)
         outlet->last->next = held;
     else
@@ -238,16 +238,16 @@ static void add_outlet(struct outlet *outlet)
     outlets = outlet;
 }
 
-void outbox_write(struct outlet *outlet, const char *line, size_t length)
+void outbox_write(struct outlet *outlet, const char *text, size_t length)
 {
     disown_after_fork();
     add_outlet(outlet);
     (void)flush_outlet(outlet);
-    ssize_t put = outlet->first ? 0 : attempt(outlet, line, length, true);
+    ssize_t put = outlet->first ? 0 : attempt(outlet, text, length, true);
     if (put < 0)
         note_loss(outlet, errno);
     else if ((size_t)put < length)
-        keep(outlet, line + put, length - (size_t)put);
+        keep(outlet, text + put, length - (size_t)put);
 }
 
 void outbox_turn(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines for readers that may be slow: standard error, and the log.
+ * Messages for readers that may be slow: standard error, and the log.
  */
 #ifndef NXLOCK_CLI_REPORT_OUTBOX_H
 #define NXLOCK_CLI_REPORT_OUTBOX_H
@@ -19,24 +19,24 @@ enum outlet_kind {
     OUTLET_DATAGRAM
 };
 
-/* Where lines go. Static: it is still needed at the end of the process. */
+/* Where messages go. Static: it is still needed at the end of the process. */
 struct outlet {
     int fd;
     enum outlet_kind kind;
     const struct sockaddr_un *to; /* of a datagram */
-    void (*lost)(int why);        /* a line was lost; an errno. NULL: nothing */
+    void (*lost)(int why); /* a message was lost; an errno. NULL: nothing */
     /* Of outbox.c: */
-    struct held *first, *last; /* lines that are kept */
+    struct held *first, *last; /* messages that are kept */
     size_t bytes;              /* of these */
-    size_t dropped;            /* lines that were dropped before them */
+    size_t dropped;            /* messages that were dropped before them */
     bool stopped;              /* a terminal that takes nothing */
     struct outlet *next;
 };
 
-/* Writes a line, of at most PIPE_BUF bytes. Does not block: a line that is not
+/* Writes a message, of at most PIPE_BUF bytes. Does not block: one that is not
  * taken now is kept, and written before the next one, by outbox_turn() or by
- * outbox_end(). If the reader is gone, the line is dropped. */
-void outbox_write(struct outlet *outlet, const char *line, size_t length);
+ * outbox_end(). If the reader is gone, the message is dropped. */
+void outbox_write(struct outlet *outlet, const char *text, size_t length);
 
 /* Writes what is taken now. Other processes share the descriptor, so between
  * poll() and a write they may take the room that there was, and the descriptor

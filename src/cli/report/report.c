@@ -2,8 +2,9 @@
 /*
  * Messages, exit codes, and suggestions for misspelt words.
  *
- * Invariant: a message is one line in one write, so that the lines of several
- * processes do not mix; and every result of the library has one exit code.
+ * Invariant: a message has no newline but its last byte and is one write, so
+ * that those of several processes do not mix; and every result of the library
+ * has one exit code.
  */
 #include "cli/report/report.h"
 
@@ -50,20 +51,20 @@ void clean_text(char *text, size_t length)
 
 void say(const char *format, ...)
 {
-    char line[2048] = "nxlock: ";
-    size_t start = strlen(line);
-    size_t room = sizeof(line) - start - 1;
+    char text[2048] = "nxlock: ";
+    size_t start = strlen(text);
+    size_t room = sizeof(text) - start - 1;
     va_list arguments;
 
     va_start(arguments, format);
-    int wanted = vsnprintf(line + start, room, format, arguments);
+    int wanted = vsnprintf(text + start, room, format, arguments);
     va_end(arguments);
     if (wanted < 0)
         return;
     size_t length = (size_t)wanted < room ? (size_t)wanted : room - 1;
-    clean_text(line + start, length); /* a name may hold anything */
-    line[start + length] = '\n';
-    outbox_write(&to_stderr, line, start + length + 1);
+    clean_text(text + start, length); /* a name may hold anything */
+    text[start + length] = '\n';
+    outbox_write(&to_stderr, text, start + length + 1);
 }
 
 int exit_code_for(int result, int busy)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the command tells its caller: one line to standard error, and a code.
+ * What the command tells its caller: messages on standard error, and a code.
  */
 #ifndef NXLOCK_CLI_REPORT_REPORT_H
 #define NXLOCK_CLI_REPORT_REPORT_H
@@ -32,7 +32,7 @@ enum exit_code {
 };
 
 /* Prints "nxlock: ..." and a newline to standard error, in one write that does
- * not block. A line that is not read now is kept for outbox_end(). */
+ * not block. A message that is not read now is kept for outbox_end(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Flushes standard output. Reports it if something could not be printed, now or
