@@ -101,12 +101,9 @@ bool names_repeated(const struct args *args)
         for (size_t j = 0; j < i; j++) {
             if (strcmp(names_at(args, i), names_at(args, j)) != 0)
                 continue;
-            discreet(word, names_at(args, i));
-            if (j == 0)
-                say("--also '%s': that is NAME already; write each name once",
-                    word);
-            else
-                say("--also '%s' is given twice; write each name once", word);
+            say("--also '%s' is given twice, or is NAME already; write each "
+                "name once",
+                discreet(word, names_at(args, i)));
             return true;
         }
     }

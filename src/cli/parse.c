@@ -49,53 +49,35 @@ static const char *synopsis(const struct args *args)
 /* The same for "%.*s". */
 #define SYNOPSIS(args) (int)strcspn(synopsis(args), "\n"), synopsis(args)
 
-/* Options of redis-cli, and what to write here. */
 #define NO_PASSWORD                                                            \
     "other users of this machine can read a command line; write it to a file " \
     "that only you can read (chmod 600) and give --password-file FILE, or "    \
     "set NXLOCK_PASSWORD"
+#define EXCLUSIVE "work that must be done once needs an exclusive lock"
 
-static const struct {
-    const char *name, *instead;
-} refused[] = {
-    {"password", NO_PASSWORD}, /* the first: slips of it are recognized too */
-    {"pass", NO_PASSWORD},
-    {"tls", "the URL says it: write rediss:// instead of redis://"},
-    {"host", "the URL says it: -u redis://HOST:PORT"},
-    {"port", "the URL says it: -u redis://HOST:PORT"},
-};
-#define REFUSED (sizeof(refused) / sizeof(refused[0]))
-
-/* Options that once does not have, and why or what to write. */
+/* Options of redis-cli, and those that once does not have: why, or what to
+ * write instead. */
 static const struct {
     const char *name, *why;
-} not_of_once[] = {
-    {"every", "its record decides when CMD may run again: see --keep"},
-    {"at-least", "its record keeps others from running CMD: see --keep"},
-    {"permits", "work that must be done once needs an exclusive lock"},
-    {"shared", "work that must be done once needs an exclusive lock"},
-    {"weight", "work that must be done once needs an exclusive lock"},
-    {"also", "its record is about one piece of work, which has one name"},
-    {"on-down", "without a server nothing is known about the work"},
-    {"show", "write: nxlock once show NAME"},
-    {"confirm", "write: nxlock once confirm NAME"},
-    {"forget", "write: nxlock once forget NAME"},
+    bool of_once; /* other commands may have it */
+} refused[] = {
+    {"password", NO_PASSWORD, false}, /* the first: slips are recognized too */
+    {"pass", NO_PASSWORD, false},
+    {"tls", "the URL says it: write rediss:// instead of redis://", false},
+    {"host", "the URL says it: -u redis://HOST:PORT", false},
+    {"port", "the URL says it: -u redis://HOST:PORT", false},
+    {"every", "its record decides when CMD may run again: see --keep", true},
+    {"at-least", "its record keeps others from running CMD: see --keep", true},
+    {"permits", EXCLUSIVE, true},
+    {"shared", EXCLUSIVE, true},
+    {"weight", EXCLUSIVE, true},
+    {"also", "its record is about one piece of work, which has one name", true},
+    {"on-down", "without a server nothing is known about the work", true},
+    {"show", "write: nxlock once show NAME", true},
+    {"confirm", "write: nxlock once confirm NAME", true},
+    {"forget", "write: nxlock once forget NAME", true},
 };
-#define NOT_OF_ONCE (sizeof(not_of_once) / sizeof(not_of_once[0]))
-
-static bool say_not_of_once(const struct args *args, const char *name)
-{
-    size_t i = 0;
-
-    if (args->command != CMD_ONCE)
-        return false;
-    while (i < NOT_OF_ONCE && strcmp(name, not_of_once[i].name) != 0)
-        i++;
-    if (i < NOT_OF_ONCE)
-        say("%s has no option '--%s': %s", args->word, name,
-            not_of_once[i].why);
-    return i < NOT_OF_ONCE;
-}
+#define REFUSED (sizeof(refused) / sizeof(refused[0]))
 
 /* Is this word, but for '-' and a unit that it may lack, the parameter? */
 static bool is_parameter(const char *parameter, const char *word)
@@ -124,19 +106,19 @@ static bool say_parameter(const struct args *args, const char *name)
     return i < url_param_count;
 }
 
-/* Reports what to write instead of an option of redis-cli, or of a parameter of
- * the URL. False: it is none. */
+/* Reports why there is no such option, or what to write instead. False: that is
+ * not known. */
 static bool say_instead(const struct args *args, const char *name)
 {
     size_t i = 0;
 
-    if (say_not_of_once(args, name))
-        return true;
-    while (i < REFUSED && strcmp(name, refused[i].name) != 0)
+    while (
+        i < REFUSED && (strcmp(name, refused[i].name) != 0 ||
+                           (refused[i].of_once && args->command != CMD_ONCE)))
         i++;
     if (i == REFUSED)
         return say_parameter(args, name);
-    say("%s has no option '--%s': %s", args->word, name, refused[i].instead);
+    say("%s has no option '--%s': %s", args->word, name, refused[i].why);
     return true;
 }
 

@@ -127,6 +127,31 @@ static int set_text(const char **text, const char *shown, const char *value)
     return EXIT_USAGE;
 }
 
+/* A word of a certain form. It is not quoted: it may be most of a token, or
+ * long, or of control bytes. */
+static int set_word(const char **text, enum value_type type, const char *shown,
+    const char *value)
+{
+    if (type == VALUE_TOKEN ? is_token(value)
+        : type == VALUE_ID  ? is_token_id(value)
+                            : value[0] == '\0' || fingerprint_valid(value))
+        return set_text(text, shown, value);
+    if (type == VALUE_TOKEN)
+        say("%s needs the token that 'nxlock acquire' printed, UUID or "
+            "UUID@label, of several holders UUID+weight/permits@label, all of "
+            "it",
+            shown);
+    else if (type == VALUE_ID)
+        say("%s needs the 8 characters that 'nxlock status' shows before the "
+            "holder, such as 6fa459ea",
+            shown);
+    else
+        say("%s takes one word of printable ASCII, at most %d bytes; for "
+            "another text, use a hash of it, as sha256sum prints",
+            shown, FINGERPRINT_MAX);
+    return EXIT_USAGE;
+}
+
 static int add_url(struct args *args, const char *shown, const char *value)
 {
     if (args->url_count < NXL_SERVERS_MAX) {
@@ -243,30 +268,9 @@ int value_set(struct args *args, const struct option *option, const char *shown,
     case VALUE_TEXT:
         return set_text(member, shown, value);
     case VALUE_TOKEN:
-        if (is_token(value))
-            return set_text(member, shown, value);
-        /* The value is not quoted: it may be most of a token. */
-        say("%s needs the token that 'nxlock acquire' printed, UUID or "
-            "UUID@label, of several holders UUID+weight/permits@label, all of "
-            "it",
-            shown);
-        return EXIT_USAGE;
     case VALUE_ID:
-        if (is_token_id(value))
-            return set_text(member, shown, value);
-        /* Not quoted either: it may be a token. */
-        say("%s needs the 8 characters that 'nxlock status' shows before the "
-            "holder, such as 6fa459ea",
-            shown);
-        return EXIT_USAGE;
     case VALUE_WORD:
-        if (value[0] == '\0' || fingerprint_valid(value))
-            return set_text(member, shown, value);
-        /* The value is not quoted: it may be long, or of control bytes. */
-        say("%s takes one word of printable ASCII, at most %d bytes; for "
-            "another text, use a hash of it, as sha256sum prints",
-            shown, FINGERPRINT_MAX);
-        return EXIT_USAGE;
+        return set_word(member, option->type, shown, value);
     case VALUE_URL:
         return add_url(args, shown, value);
     case VALUE_NAME:

@@ -176,14 +176,14 @@ def rights(nxlock, tap, server):
     got = nx(nxlock, *line)
     tap.equal(got.returncode, 77, "a user without rights for the record")
     tap.check(b"key '{job:9}:every'" in got.stderr and
-              b"ACL SETUSER USER '~{job:*'" in got.stderr,
-              "is told the key and the remedy", got.stderr)
+              b"'nxlock doctor job:9'" in got.stderr,
+              "is told the key, and what finds the remedy", got.stderr)
     server.cli("ACL", "SETUSER", "u", "~{job:*")
     tap.equal(nx(nxlock, *line).returncode, 0, "which does")
     server.cli("ACL", "SETUSER", "u", "~{job}x")
     got = nx(nxlock, line[0], "{job}x", *line[2:])
     tap.check(b"key '{job}x:every'" in got.stderr and
-              b"ACL SETUSER USER '~{job}x:*'" in got.stderr,
+              b"nxlock doctor" in got.stderr,
               "and of a name with a tag", got.stderr)
     del os.environ["NXLOCK_PASSWORD"]
 

@@ -13,19 +13,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/report/duration.h"
 #include "cli/report/event.h"
 #include "cli/run/explain.h"
 #include "cli/run/job.h"
-#include "cli/run/label.h"
-#include "cli/report/metrics.h"
 #include "cli/once/once_check.h"
 #include "cli/once/once_record.h"
 #include "cli/once/once_words.h"
 #include "cli/report/report.h"
-#include "cli/run/timing.h"
 #include "cli/once/verdict.h"
 
 struct once {
@@ -36,15 +32,20 @@ struct once {
     struct job job;
 };
 
+/* Records the outcome. Returns a result of verdict_tell(). */
+static int tell(struct once *once, const struct verdict *verdict)
+{
+    once->beginning.begun = false;
+    return verdict_tell(&once->session, verdict);
+}
+
 /* Records that nothing happened, as CMD was not started. */
 static void take_back(struct once *once, int code)
 {
     struct verdict verdict = {.kind = NXL_ONCE_FAILED, .code = code};
 
-    if (!once->beginning.begun)
-        return;
-    once->beginning.begun = false;
-    (void)verdict_tell(&once->session, &verdict);
+    if (once->beginning.begun)
+        (void)tell(once, &verdict);
 }
 
 /* Prints a result. Returns code, or that of a failure. */
@@ -196,8 +197,7 @@ static int finish(struct once *once)
         verdict.length =
             capture->result_omitted ? NXL_ONCE_NOT_KEPT : capture->kept.length;
     }
-    once->beginning.begun = false;
-    int rc = verdict_tell(&once->session, &verdict);
+    int rc = tell(once, &verdict);
     if (rc == NXL_OK)
         report_verdict(once, verdict.kind);
     if (once->session.caught != 0)
@@ -228,8 +228,7 @@ static int finish_for_others(
     struct verdict verdict = {
         .kind = NXL_ONCE_DONE, .data = result, .length = length};
 
-    once->beginning.begun = false;
-    if (verdict_tell(&once->session, &verdict) != NXL_OK)
+    if (tell(once, &verdict) != NXL_OK)
         return EXIT_DOUBT;
     if (once->args->verbose)
         say("--check says that '%s' was done", once->args->shown);
@@ -242,8 +241,7 @@ static int leave_in_doubt(struct once *once, int kind)
 {
     struct verdict verdict = {.kind = kind, .code = EXIT_DOUBT};
 
-    once->beginning.begun = false;
-    if (verdict_tell(&once->session, &verdict) == NXL_OK)
+    if (tell(once, &verdict) == NXL_OK)
         report_verdict(once, verdict.kind);
     return once->session.caught != 0 ? session_interrupted(&once->session)
                                      : EXIT_DOUBT;
@@ -315,20 +313,12 @@ static int run_once(struct args *args)
                         : NXL_ONCE_HALT;
     options->fingerprint = args->work.fingerprint;
     options->keep_ms = args->work.keep_ms;
-    job_init(&once.job, args, &once.session, args->child);
-    int code = session_open(
-        &once.session, args, label_make(label, (long)getpid(), args->child[0]));
-    if (code == 0) {
-        metrics_begin(args, once.session.client);
-        code = timing_check(args);
-    }
+    session_init(&once.session, args);
+    int code = job_open(&once.job, args, &once.session, label);
     if (code == 0 && acquire_once(&once.session, &once.beginning, &code))
         code = work(&once);
     take_back(&once, code);
-    event_end(code);
-    job_close(&once.job);
-    session_close(&once.session);
-    job_pass_keyboard(&once.job);
+    job_end(&once.job, code);
     return code;
 }
 
@@ -339,8 +329,5 @@ int subcommand_once(const struct args *given)
 
     if (code != 0)
         return code;
-    if (args.work.action != ONCE_RUN)
-        return once_record(&args);
-    code = timing_settle(&args);
-    return code != 0 ? code : run_once(&args);
+    return args.work.action != ONCE_RUN ? once_record(&args) : run_once(&args);
 }

@@ -80,6 +80,6 @@ enum checked once_check(struct session *session, const struct attempt *attempt,
         say("cannot run --check: %s", strerror(error));
     else if (job_run(&job, &code) && job_not_executed(&job) == 0)
         answer = answer_of(session, &job, from);
-    job_close(&job);
+    child_close(&job.child);
     return answer;
 }

@@ -437,11 +437,20 @@ static bool take_result(struct wait *wait, int rc, int *code)
     return false;
 }
 
-bool acquire_for(struct session *session, int *code)
+static struct wait wait_for(
+    struct session *session, const nxl_once_options *once)
 {
     uint64_t now = nxl_now_ns();
-    struct wait wait = {
-        .session = session, .since = now, .look_at = now + LOOK_AFTER};
+
+    return (struct wait){.session = session,
+        .once = once,
+        .since = now,
+        .look_at = now + LOOK_AFTER};
+}
+
+bool acquire_for(struct session *session, int *code)
+{
+    struct wait wait = wait_for(session, NULL);
 
     names_order(session->args, wait.order);
     int rc = acquire_with_fallbacks(session, &wait);
@@ -483,12 +492,8 @@ static void note_attempt(struct session *session, struct attempt *attempt)
 bool acquire_once(
     struct session *session, struct beginning *beginning, int *code)
 {
-    uint64_t now = nxl_now_ns();
     nxl_once_options options = beginning->options;
-    struct wait wait = {.session = session,
-        .once = &options,
-        .since = now,
-        .look_at = now + LOOK_AFTER};
+    struct wait wait = wait_for(session, &options);
 
     /* First without, to learn who is in doubt. */
     options.mode = NXL_ONCE_HALT;

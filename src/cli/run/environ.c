@@ -133,13 +133,18 @@ static const char *numbered(char *out, const char *prefix, size_t number)
     return out;
 }
 
-static void unset_numbered(void)
+/* Those of an enclosing run that may not apply. */
+static void unset_variables(void)
 {
+    static const char *const names[] = {"NXLOCK_TOKEN", "NXLOCK_FENCE",
+        "NXLOCK_NAME_COUNT", "NXLOCK_ONCE_ATTEMPT", "NXLOCK_ONCE_DOUBTS",
+        "NXLOCK_ONCE_SINCE", "NXLOCK_ONCE_BY"};
     static const char *const prefixes[] = {
         NUMBERED_NAME, NUMBERED_KEY, NUMBERED_FENCE};
     char variable[NUMBERED_ROOM];
 
-    unsetenv("NXLOCK_NAME_COUNT");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unsetenv(names[i]);
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         for (size_t number = 1; number <= NXL_NAMES_MAX; number++)
             unsetenv(numbered(variable, prefixes[i], number));
@@ -166,7 +171,6 @@ static bool set_names(const struct session *session)
     bool ok = setenv("NXLOCK_NAME", args->name, 1) == 0 &&
               set_key(session, "NXLOCK_KEY", args->name);
 
-    unset_numbered();
     if (!names_several(args))
         return ok;
     for (size_t i = 0; ok && i < names_count(args); i++)
@@ -178,25 +182,13 @@ static bool set_lock(const struct session *session)
 {
     uint64_t fence = nxl_lock_fence(session->lock);
 
-    unsetenv("NXLOCK_FENCE");
     return setenv("NXLOCK_HELD", "1", 1) == 0 &&
            setenv("NXLOCK_TOKEN", nxl_lock_token(session->lock), 1) == 0 &&
            (fence == 0 || set_number_variable("NXLOCK_FENCE", fence));
 }
 
-static bool set_no_lock(void)
-{
-    unsetenv("NXLOCK_TOKEN");
-    unsetenv("NXLOCK_FENCE");
-    return setenv("NXLOCK_HELD", "0", 1) == 0;
-}
-
 static bool set_attempt(const struct attempt *attempt)
 {
-    unsetenv("NXLOCK_ONCE_ATTEMPT");
-    unsetenv("NXLOCK_ONCE_DOUBTS");
-    unsetenv("NXLOCK_ONCE_SINCE");
-    unsetenv("NXLOCK_ONCE_BY");
     if (!attempt)
         return true;
     return set_number_variable(
@@ -214,9 +206,12 @@ bool environ_set(
 {
     const struct args *args = session->args;
 
-    return set_outer(session) && set_urls(args) && variables_pass(args) &&
-           set_names(session) &&
-           (session->unlocked ? set_no_lock() : set_lock(session)) &&
+    if (!set_outer(session))
+        return false;
+    unset_variables();
+    return set_urls(args) && variables_pass(args) && set_names(session) &&
+           (session->unlocked ? setenv("NXLOCK_HELD", "0", 1) == 0
+                              : set_lock(session)) &&
            set_attempt(attempt) &&
            set_number_variable(
                "NXLOCK_TTL_MS", (unsigned long long)args->ttl_ms) &&

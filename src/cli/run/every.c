@@ -123,36 +123,19 @@ static int report_not_due(const struct session *session)
     return args->busy_code;
 }
 
-/* Proposes an ACL pattern that matches the mark's key, the lock's fencing
- * counter and those of similar names: ~{job:* for job:9. */
-static void say_needed_right(const struct session *session)
-{
-    const char *prefix = nxl_client_prefix(mark.client);
-    const char *brace = strchr(mark.name, '{');
-    int length = (int)(strrchr(mark.name, ':') - mark.name);
-    int cut = length;
-
-    if (brace == mark.name) {
-        for (int i = 0; i < length; i++)
-            cut = mark.name[i] == ':' ? i + 1 : cut;
-    }
-    say("the user needs permission for the key '%s%s', in which "
-        "--every records the runs of '%s': ACL SETUSER USER "
-        "'~%s%.*s%s*'",
-        prefix, mark.name, session->args->shown, prefix, cut, mark.name,
-        cut == length ? ":" : "");
-}
-
+/* It names the key, for which the user may lack the permission. */
 static void report_failure(const struct session *session, int rc)
 {
     const char *why =
         failure_words(mark.lock ? nxl_lock_errmsg(mark.lock) : "", rc);
+    char key[NAME_SHOWN];
 
     event_report((struct event){.kind = event_of_failure(rc), .why = why},
-        "cannot record a run of '%s': %s", session->args->shown, why);
-    if (rc == NXL_E_DENIED && mark.lock &&
-        strcmp(session->args->shown, session->args->name) == 0)
-        say_needed_right(session);
+        "cannot record a run of '%s' in the key '%s%s': %s",
+        session->args->shown, mark.name ? nxl_client_prefix(mark.client) : "",
+        name_shown(key, mark.name ? mark.name : ""), why);
+    if (mark.client)
+        connect_advise(session->args, mark.client, rc);
 }
 
 bool every_mark(struct session *session, int *code)

@@ -19,6 +19,7 @@
 #include "cli/report/duration.h"
 #include "cli/report/event.h"
 #include "cli/run/explain.h"
+#include "cli/report/metrics.h"
 #include "cli/run/keyboard.h"
 #include "cli/run/loss.h"
 #include "cli/names.h"
@@ -428,12 +429,26 @@ int job_code(const struct job *job)
     return job->at_most ? EXIT_AT_MOST : job->child.code;
 }
 
-void job_close(struct job *job)
+int job_open(struct job *job, struct args *args, struct session *session,
+    char label[LABEL_ROOM])
 {
-    child_close(&job->child);
+    int code = timing_settle(args);
+
+    job_init(job, args, session, args->child);
+    if (code != 0)
+        return code;
+    code = session_open(
+        session, args, label_make(label, (long)getpid(), args->child[0]));
+    if (code != 0)
+        return code;
+    metrics_begin(args, session->client);
+    return timing_check(args);
 }
 
-void job_pass_keyboard(const struct job *job)
+void job_end(struct job *job, int code)
 {
+    event_end(code);
+    child_close(&job->child);
+    session_close(job->session);
     child_pass_keyboard(&job->child);
 }

@@ -11,6 +11,7 @@
 #include "cli/once/capture.h"
 #include "cli/run/child.h"
 #include "cli/run/environ.h"
+#include "cli/run/label.h"
 #include "cli/run/renewal_status.h"
 
 struct job {
@@ -35,7 +36,17 @@ struct job {
     bool stuck;     /* a process cannot be ended; it was reported */
 };
 
-/* Before anything else. */
+/* Opens the session for CMD of args, completes their times, and checks them. 0,
+ * or an exit code after reporting why; call job_end() in both cases. */
+int job_open(struct job *job, struct args *args, struct session *session,
+    char label[LABEL_ROOM]);
+
+/* Reports the end, and closes both. If a keyboard signal ended the command,
+ * ends this process by it. */
+void job_end(struct job *job, int code);
+
+/* Instead of job_open(), for another command under a session that is open; the
+ * caller calls child_close(). */
 void job_init(struct job *job, const struct args *args, struct session *session,
     char **words);
 
@@ -53,11 +64,5 @@ bool job_lost(const struct job *job);
 
 /* The exit code of one that was executed, and did not lose the lock. */
 int job_code(const struct job *job);
-
-void job_close(struct job *job);
-
-/* The last call, behind session_close(): if a keyboard signal ended the
- * command, ends this process by it. */
-void job_pass_keyboard(const struct job *job);
 
 #endif

@@ -8,17 +8,13 @@
 #include "cli/commands.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/report/duration.h"
 #include "cli/report/event.h"
 #include "cli/run/every.h"
 #include "cli/run/job.h"
-#include "cli/run/label.h"
-#include "cli/report/metrics.h"
 #include "cli/names.h"
 #include "cli/report/report.h"
-#include "cli/run/timing.h"
 
 struct run {
     const struct args *args;
@@ -131,22 +127,11 @@ int subcommand_run(const struct args *given)
 
     memset(&run, 0, sizeof(run));
     run.args = &args;
-    job_init(&run.job, &args, &run.session, args.child);
-    int code = timing_settle(&args);
-    if (code != 0)
-        return code;
-    code = session_open(
-        &run.session, &args, label_make(label, (long)getpid(), args.child[0]));
-    if (code == 0) {
-        metrics_begin(&args, run.session.client);
-        code = timing_check(&args);
-    }
+    session_init(&run.session, &args);
+    int code = job_open(&run.job, &args, &run.session, label);
     if (code == 0 && acquired(&run, &code))
         code = run_and_release(&run);
     renewal_status_give_back(&run.session);
-    event_end(code);
-    job_close(&run.job);
-    session_close(&run.session);
-    job_pass_keyboard(&run.job);
+    job_end(&run.job, code);
     return code;
 }

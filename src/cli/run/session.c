@@ -277,15 +277,17 @@ static int open_signals(struct session *session)
     return 0;
 }
 
+void session_init(struct session *session, const struct args *args)
+{
+    *session = (struct session){.args = args, .signals = -1, .timer = -1};
+    session_poll_nothing(session);
+    sigprocmask(SIG_BLOCK, NULL, &session->inherited);
+}
+
 int session_open(
     struct session *session, const struct args *args, const char *label)
 {
-    memset(session, 0, sizeof(*session));
-    session->args = args;
-    session->signals = -1;
-    session->timer = -1;
-    session_poll_nothing(session);
-    sigprocmask(SIG_BLOCK, NULL, &session->inherited);
+    session_init(session, args);
     int code = session_open_client(session);
     if (code == 0)
         code = open_lock(session, label);
@@ -296,10 +298,7 @@ int session_open(
 
 int session_open_plain(struct session *session, const struct args *args)
 {
-    memset(session, 0, sizeof(*session));
-    session->args = args;
-    session->signals = -1;
-    session->timer = -1;
+    session_init(session, args);
     int code = session_open_client(session);
     if (code == 0 && args->name && args->command != CMD_LIST)
         code = open_lock(session, NULL);

@@ -51,6 +51,10 @@ struct session {
     uint64_t granted; /* when the lock was acquired, of nxl_now_ns() */
 };
 
+/* Before session_open(), which does the same, if that may not be reached:
+ * session_close() can be called then. */
+void session_init(struct session *session, const struct args *args);
+
 /* Creates client and lock; label is that of nxl_lock_options, and must outlive
  * the session. From here on signals that would end the process are read from
  * the session, except those that were ignored. 0, or an exit code after
