@@ -75,8 +75,7 @@ ROWS = {
     },
     "CONFIG": {
         name: array(text(name.encode()), text(SECRET))
-        for name in ("appendfsync", "save", "maxmemory-policy")},
-    "ACL": {"a user": text(SECRET)},
+        for name in ("appendfsync", "maxmemory-policy")},
     "SCAN": {"a cursor": array(text(SECRET), array(text(SECRET)))},
     "GETRANGE": {"a label": text((TOKEN + "@" + PASSWORD).encode())},
     "ZRANGE": {"a waiter": array(
@@ -87,8 +86,8 @@ ROWS = {
     },
 }
 WORDS = ("AUTH", "CLIENT", "INFO", "SCRIPT", "SET", "EVALSHA", "GETRANGE",
-         "PTTL", "SCAN", "ZCARD", "ZRANGE", "TIME", "CONFIG", "ACL", "DBSIZE",
-         "PING", "SUBSCRIBE")
+         "PTTL", "SCAN", "ZCARD", "ZRANGE", "TIME", "CONFIG", "PING",
+         "SUBSCRIBE")
 KEPT = ["--log", "file:{folder}/log", "--metrics", "{folder}", "-v"]
 CMD = ["--", "sh", "-c", "env | grep ^NXLOCK_ >> {folder}/environment"]
 # With locks of their own: see Room.set_up(). What waits comes first.

@@ -274,39 +274,12 @@ class Room:
 
     def findings(self):
         s, yes = self.server, self.trust
-        s.make("expiring")
         text = self.doctor(0, *yes)
-        self.finds(text, "ok", "tls", "TLSv1.3", "verified")
-        self.finds(text, "ok", "certificate", "server's", "valid for 36")
-        self.tap.check("client's cert" not in text, "and no other one", text)
+        self.finds(text, "ok", "server", "TLSv1.3")
         text = self.doctor(1, *self.trusting(verify="ca"))
-        self.finds(text, "WARN", "tls", "verify=ca", "any certificate of that",
-                   "Remedy: remove verify=ca")
+        self.finds(text, "WARN", "tls", "verify=ca", "Remedy: remove verify")
         text = self.doctor(1, "-u", self.url, "--insecure")
-        self.finds(text, "WARN", "tls", "verify=none", "grants locks",
-                   "Remedy: remove verify=none")
-        text = self.doctor(1, "-u", self.url, "--insecure", "--json")
-        self.tap.check('"level":"WARN"' in text and '"what":"tls"' in text,
-                       "in JSON, too", text)
-        s.present("expiring")
-        text = self.doctor(1, *yes)
-        self.finds(text, "WARN", "certificate", "server's", "expires in 5d",
-                   "Remedy: renew it at the server")
-        s.present("server")
-        text = self.doctor(1, *self.trusting(
-            cert=s.file("expiring.pem"), key=s.file("expiring.key")))
-        self.finds(text, "WARN", "certificate", "client's", "expires in 5d",
-                   "Remedy: replace")
-        os.chmod(s.file("client.key"), 0o644)
-        text = self.doctor(1, *self.trusting(
-            cert=s.file("client.pem"), key=s.file("client.key")))
-        self.finds(text, "ok", "certificate", "client's", "valid for 36")
-        self.finds(text, "WARN", "certificate", "client.key", "mode 644",
-                   "Remedy: chmod 600")
-        s.cli("CONFIG", "SET", "tls-protocols", "TLSv1.1 TLSv1.2")
-        text = self.doctor(1, *yes)
-        self.finds(text, "WARN", "tls", "below 1.2", "Remedy: CONFIG SET")
-        s.cli("CONFIG", "SET", "tls-protocols", "")
+        self.finds(text, "WARN", "tls", "verify=none", "Remedy: remove verify")
         text = self.doctor(78, "-u", self.url, "--cacert", s.file("none"))
         self.finds(text, "FAIL", "url", "No such file")
         text = self.doctor(78, "--json",
@@ -316,44 +289,12 @@ class Room:
         s.present("expired")
         text = self.doctor(69, *yes)
         self.finds(text, "FAIL", "reach", "expired on")
-        text = self.doctor(69, "-u", self.url, "--insecure")
-        self.finds(text, "FAIL", "certificate", "expired ", " ago, on ",
-                   "Remedy: renew")
-        s.present("server")
-        self.last_day()
-
-    def last_day(self):
-        s = self.server
-        if not shutil.which("openssl"):
-            print("# left out: a certificate that ends today: no openssl")
-            return
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-             "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj",
-             "/CN=brief", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
-             s.file("brief.key"), "-out", s.file("brief.pem")], check=True,
-            capture_output=True, timeout=60)
-        made = time.time()
-        s.cli("CONFIG", "SET", "tls-cert-file", s.file("brief.pem"),
-              "tls-key-file", s.file("brief.key"))
-        await_(lambda: time.time() > made + 1)  # now it is less than a day
-        text = self.doctor(69, "-u", self.url, "--cacert", s.file("brief.pem"))
-        self.finds(text, "FAIL", "certificate", "expires in 23",
-                   "Remedy: renew")
         s.present("server")
 
     def passwords(self):
-        """In the command line, and on the way to another machine."""
+        """On the way to another machine."""
         s = self.server
         s.cli("ACL", "SETUSER", "app", "on", ">Zqx7Wvk9", "~*", "+@all")
-        url = f"unix://app:Zqx7Wvk9@{s.socket}"
-        text = self.doctor(1, "-u", url)
-        self.finds(text, "WARN", "password", "a URL of -u has the password",
-                   "Remedy: use --url-file")
-        text = self.doctor(0, "-u", url.replace(":Zqx7Wvk9", ""),
-                           NXLOCK_PASSWORD="Zqx7Wvk9")
-        self.tap.check("WARN  password: " not in text, "not from a variable",
-                       text)
         elsewhere = ["unshare", "-rn", "sh", "-c",
                      "ip link set lo up && ip addr add 10.1.2.3/32 dev lo && "
                      'exec "$@"', "sh"]

@@ -199,10 +199,8 @@ FEATURE(EXAMINE, "examine", \
     ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE), \
     "check servers and permissions", {ACL_TRIAL, ACL_NO_TRIAL}, \
     {ACL_TRIAL_COMPANIONS, ACL_NO_TRIAL}, \
-    {ACL_TRIAL_CHANNELS, ACL_NO_NEWS}, {"+ping", ACL_UNKNOWN_TO_DOCTOR}, \
-    {"+config|get", ACL_UNKNOWN_TO_DOCTOR}, \
-    {"+dbsize", ACL_UNKNOWN_TO_DOCTOR}, \
-    {"+acl|whoami", ACL_UNKNOWN_TO_DOCTOR})
+    {ACL_TRIAL_CHANNELS, ACL_NO_NEWS}, \
+    {"+config|get", ACL_UNKNOWN_TO_DOCTOR})
 
 /* What a command of nxlock uses, for docs/acl.md: COMMAND(name, features) */
 #define ACL_COMMANDS \

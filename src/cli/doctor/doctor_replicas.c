@@ -1,234 +1,165 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks whether a primary has the replicas that wait_replicas of the URL
- * needs, and whether the one that has the most data is promoted; and says in
- * one sentence how durable what the server grants is.
+ * Checks the replicas, one of which a failover makes the primary: whether their
+ * clocks agree with the primary's, and whether the one that is promoted has
+ * what wait_replicas counted.
  *
- * Invariant: nothing is changed on any server, and what a server does not say
- * is never reported as ok.
+ * Invariant: nothing is changed on a replica. A password goes to one, whose
+ * address the primary names, only over TLS or on this machine.
  */
-#include "cli/doctor/doctor_replicas.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/servers/connect.h"
-#include "cli/look/foreign.h"
-#include "cli/report/report.h"
+#include "cli/doctor/doctor_state.h"
+#include "cli/report/duration.h"
 
-/* A replica answers once a second. */
-#define LATE_S 2
-#define WAIT_REMEDY                                                            \
-    "wait_replicas=1 in the URL of all programs (2 if two servers may fail "   \
-    "at once) if a failover must lose nothing"
+#define MOST 8 /* replicas that are asked */
+/* After a planned failover a pause of a second makes up for a clock that is
+ * ahead by less; see "Planned changes" in docs/failover.md. */
+#define AHEAD_US (6 * US_PER_MS)
+#define BEHIND_US US_PER_S
 
-/* -------------------------------------------------------- what the URL says */
-
-int64_t doctor_wait_replicas(const struct doctor *d, size_t server)
+/* Finds "slave0:ip=10.0.0.2,port=6379,state=online,...". */
+static bool find(struct doctor *d, unsigned number)
 {
+    struct replica *r = &d->replica;
+    char name[32], line[FIELD_ROOM];
+
+    snprintf(name, sizeof(name), "slave%u", number);
+    doctor_field(d->info, name, line);
+    *r = (struct replica){0};
+    return sscanf(line, "ip=%100[-.:_A-Za-z0-9],port=%5[0-9],", r->host,
+               r->port) == 2;
+}
+
+static bool is_here(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+/* A client for the replica, with the user, the password and the TLS parameters
+ * of the primary's URL, but without guards, for which a client may write. */
+static nxl_client *connect_to(struct doctor *d, struct replica *r)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    const char *url = d->urls.urls[d->server];
+    bool safe = url_facts(url).encrypts && !url_facts(url).trusts_anybody;
+    nxl_client *client = NULL;
     struct url_list list;
 
-    if (!connect_urls(d->args, &list))
-        return -1;
-    int64_t replicas = url_facts(list.urls[server]).wait_replicas;
+    if (url_names_password(url) && !safe && !is_here(r->host)) {
+        snprintf(r->why, sizeof(r->why),
+            "the password would be sent there without TLS");
+        return NULL;
+    }
+    options.timeout_ms = d->args->timeout_ms;
+    options.guard_restarts = NXL_GUARD_OFF;
+    options.errbuf = r->why;
+    options.errbuf_size = sizeof(r->why);
+    if (!url_list_make(&list, &url, 1, NULL))
+        return NULL;
+    url_list_drop(&list, "guard_failover");
+    url_list_drop(&list, "guard_restarts");
+    url_list_drop(&list, "durable");
+    if (!url_list_lead(&list, 0, r->host, r->port) ||
+        nxl_client_new(&client, list.urls[0], &options) != NXL_OK)
+        client = NULL;
     url_list_free(&list);
-    return replicas;
+    return client;
 }
 
-bool doctor_wait_aof(const struct doctor *d, size_t server)
+/* Reads its priority, and its clock between two looks at the primary's. */
+static void ask(struct doctor *d, struct replica *r)
 {
-    struct url_list list;
+    struct doctor other = {.facts = NXL_SERVER_FACTS_INIT};
 
-    if (!connect_urls(d->args, &list))
-        return false;
-    bool waits = url_facts(list.urls[server]).wait_aof;
-    url_list_free(&list);
-    return waits;
-}
-
-/* ------------------------------------------------- the replicas there are */
-
-/* "slave0:ip=10.0.0.2,port=6379,state=online,offset=14,lag=1". Before Redis
- * 2.8 there is no lag. */
-static bool is_in_sync(const char *line)
-{
-    const char *lag = strstr(line, ",lag=");
-
-    return strstr(line, ",state=online") &&
-           (!lag || strtol(lag + strlen(",lag="), NULL, 10) <= LATE_S);
-}
-
-struct replica_count doctor_replica_count(const struct answer *info)
-{
-    char name[32], line[DOCTOR_FIELD];
-    struct replica_count count = {0};
-
-    doctor_field(info, "connected_slaves", line);
-    count.connected = strtol(line, NULL, 10);
-    for (unsigned i = 0;; i++) {
-        snprintf(name, sizeof(name), "slave%u", i);
-        if (doctor_field(info, name, line)[0] == '\0')
-            return count;
-        count.in_sync += is_in_sync(line);
-    }
-}
-
-void doctor_replicas(struct doctor *d, size_t server, const struct answer *info)
-{
-    struct replica_count count = doctor_replica_count(info);
-    long long waits = doctor_wait_replicas(d, server);
-    const char *s = count.connected == 1 ? "" : "s";
-    const char *are = count.in_sync == 1 ? "is" : "are";
-
-    if (waits <= 0)
+    other.client = connect_to(d, r);
+    if (!other.client)
         return;
-    if (waits > count.connected) {
-        diagnostic(&d->diagnostics, LEVEL_FAIL, "replicas",
-            "connect more replicas, or lower wait_replicas in the URL of all "
-            "programs",
-            "wait_replicas is %lld, but %ld replica%s connected: no lock is "
-            "granted",
-            waits, count.connected, count.connected == 1 ? " is" : "s are");
-        diagnostic_code(&d->diagnostics, EXIT_UNAVAILABLE);
-    } else if (waits > count.in_sync) {
-        diagnostic(&d->diagnostics, LEVEL_FAIL, "replicas",
-            "wait until INFO replication of the primary has state=online and "
-            "a lag of at most 2 for them, or see their logs",
-            "wait_replicas is %lld, but of %ld replica%s %ld %s in sync: no "
-            "lock is granted",
-            waits, count.connected, s, count.in_sync, are);
-        diagnostic_code(&d->diagnostics, EXIT_UNAVAILABLE);
-    } else if (waits == count.in_sync)
-        diagnostic(&d->diagnostics, LEVEL_NOTE, "replicas",
-            "have one more replica than wait_replicas says, if locks must be "
-            "granted meanwhile",
-            "wait_replicas is %lld, and %ld %s in sync: while one is away, no "
-            "lock is granted",
-            waits, count.in_sync, are);
-    else
-        diagnostic(&d->diagnostics, LEVEL_OK, "replicas", NULL,
-            "wait_replicas is %lld, and %ld are in sync", waits, count.in_sync);
+    if (doctor_read(&other, 0)) {
+        r->priority = doctor_number(other.info, "slave_priority");
+        int64_t before = doctor_time_us(d);
+        int64_t there = doctor_time_us(&other);
+        int64_t after = doctor_time_us(d);
+        r->answers = before >= 0 && there >= 0 && after >= 0;
+        r->ahead_us = there > after    ? there - after
+                      : there < before ? there - before
+                                       : 0;
+    }
+    snprintf(r->why, sizeof(r->why), "%s", doctor_why(&other));
+    answer_free(other.info);
+    nxl_client_free(other.client);
 }
 
-/* ------------------------------------------------- which one is promoted */
-
-void doctor_priority(struct doctor *replica, struct replica_priorities *p)
+static bool is_silent(struct doctor *d)
 {
-    char text[DOCTOR_FIELD] = "";
-    struct answer *info;
-    int64_t priority;
-
-    if (doctor_ask(replica, 0, &info, "INFO", "replication", NULL) == NXL_OK)
-        doctor_field(info, "slave_priority", text);
-    answer_free(info);
-    if (!number_read(text, INT32_MAX, &priority)) {
-        p->unknown++;
-        return;
-    }
-    bool first = p->known++ == p->never;
-    if (priority == 0) {
-        p->never++;
-        return;
-    }
-    if (first || priority < p->least)
-        p->least = priority;
-    if (first || priority > p->most)
-        p->most = priority;
+    return !d->replica.answers && doctor_detail(d, "%s:%s: %s", d->replica.host,
+                                      d->replica.port, d->replica.why);
 }
 
-void doctor_priorities(
-    struct doctor *d, size_t server, const struct replica_priorities *p)
+static bool compared(struct doctor *d)
 {
-    long long waits = doctor_wait_replicas(d, server);
+    char by[DURATION_ROOM];
 
-    if (p->known > p->never && p->least < p->most)
-        diagnostic(&d->diagnostics, LEVEL_WARN, "replicas",
+    return doctor_detail(d, "%s:%s, by %s", d->replica.host, d->replica.port,
+        duration_rough(by, llabs(d->replica.ahead_us) / US_PER_MS));
+}
+
+static bool is_ahead(struct doctor *d)
+{
+    return d->replica.ahead_us >= AHEAD_US && compared(d);
+}
+
+static bool is_behind(struct doctor *d)
+{
+    return d->replica.ahead_us <= -BEHIND_US && compared(d);
+}
+
+static const struct check each[] = {
+    {"clock", is_silent, LEVEL_NOTE, 0, "of a replica: unknown",
+        "if clients cannot reach it either, set replica-announce-ip: after a "
+        "failover they need its address"},
+    {"clock", is_ahead, LEVEL_WARN, 0,
+        "a replica is ahead of the primary: after a failover locks end that "
+        "much too early, while their holders count on them",
+        "synchronize the clocks of both servers with NTP"},
+    {"clock", is_behind, LEVEL_WARN, 0,
+        "a replica is behind the primary: after a failover a fencing token may "
+        "be smaller than the one before",
+        "synchronize the clocks of both servers with NTP"},
+};
+
+/* Sentinels promote the replica with the smallest priority, also if it lacks
+ * what others have confirmed to WAIT; one with 0 never. */
+static void judge_priorities(struct doctor *d, bool equal, int64_t never)
+{
+    int64_t waits = url_facts(d->urls.urls[d->server]).wait_replicas;
+
+    if (waits > 0 && (!equal || never >= waits))
+        diagnostic(&d->diagnostics, LEVEL_WARN, "replica-priority",
             "CONFIG SET replica-priority 100 at each replica, in its "
             "configuration file too",
-            "their replica-priority is between %lld and %lld: a Sentinel "
-            "promotes the one with the smallest, also if it lacks what %lld "
-            "other%s confirmed",
-            (long long)p->least, (long long)p->most, waits,
-            waits == 1 ? " has" : "s have");
-    if (p->never > 0 && waits <= (long long)p->never)
-        diagnostic(&d->diagnostics, LEVEL_WARN, "replicas",
-            "wait for more replicas than those, or give them the "
-            "replica-priority of the others",
-            "%u of them %s never promoted (replica-priority 0), but "
-            "wait_replicas=%lld counts them: the one that is promoted may lack "
-            "what they confirmed",
-            p->never, p->never == 1 ? "is" : "are", waits);
-    if (p->unknown > 0)
-        diagnostic(&d->diagnostics, LEVEL_NOTE, "replicas",
-            "make sure that it is the same at all of them",
-            "replica-priority unknown for %u: a Sentinel promotes the one with "
-            "the smallest, also if it lacks what others confirmed",
-            p->unknown);
+            "it is not the same at all replicas (0: never promoted), so the "
+            "one that is promoted may lack locks that wait_replicas=%lld "
+            "others have confirmed",
+            (long long)waits);
 }
 
-/* ------------------------------------------------------------- durability */
-
-/* What one server keeps; *kept: over a crash of its machine too. */
-static const char *one_server(
-    struct doctor *d, size_t server, const struct answer *info, bool *kept)
+void doctor_replicas(struct doctor *d)
 {
-    char aof[DOCTOR_FIELD], often[DOCTOR_FIELD], save[DOCTOR_FIELD];
+    int64_t first = 0, never = 0;
+    bool equal = true;
 
-    *kept = false;
-    doctor_field(info, "aof_enabled", aof);
-    if (strcmp(aof, "1") == 0) {
-        bool known = doctor_config(d, server, "appendfsync", often);
-        *kept = (known && strcmp(often, "always") == 0) ||
-                doctor_wait_aof(d, server);
-        return *kept ? "one server's append-only file, with an fsync before "
-                       "each answer"
-               : known && strcmp(often, "everysec") == 0
-                   ? "one server's append-only file, with an fsync every second"
-                   : "one server's append-only file, with an fsync now and "
-                     "then";
+    for (unsigned i = 0; i < MOST && find(d, i); i++) {
+        ask(d, &d->replica);
+        DOCTOR_JUDGE(d, each);
+        int64_t priority = d->replica.priority;
+        never += d->replica.answers && priority == 0;
+        if (priority <= 0)
+            continue;
+        equal = equal && (first == 0 || priority == first);
+        first = priority;
     }
-    if (strcmp(aof, "0") != 0 || !doctor_config(d, server, "save", save))
-        return NULL;
-    return save[0] != '\0' ? "one server's last snapshot"
-                           : "one server's memory";
-}
-
-static void report_waited(struct doctor *d, size_t server, long long waits)
-{
-    bool aof = doctor_wait_aof(d, server);
-
-    diagnostic(&d->diagnostics, LEVEL_OK, "durability", NULL,
-        "as durable as %s%lld servers (wait_replicas=%lld%s): a lock or record "
-        "is lost only if they all fail, or if one is promoted that lacks it",
-        aof ? "the append-only files of " : "", waits + 1, waits,
-        aof ? ", wait_aof=1" : "");
-}
-
-void doctor_durability(
-    struct doctor *d, size_t server, const struct answer *info)
-{
-    struct replica_count count = doctor_replica_count(info);
-    long long waits = doctor_wait_replicas(d, server);
-    bool kept;
-
-    if (d->servers > 1)
-        return; /* a majority of them must have a lock */
-    if (waits > 0) {
-        if (waits <= count.in_sync)
-            report_waited(d, server, waits);
-        return;
-    }
-    const char *as = one_server(d, server, info, &kept);
-    if (!as)
-        diagnostic(&d->diagnostics, LEVEL_NOTE, "durability", NULL,
-            "unknown: the server does not say what it keeps (INFO, CONFIG "
-            "GET)");
-    else
-        diagnostic(&d->diagnostics,
-            kept && count.connected == 0 ? LEVEL_OK : LEVEL_NOTE, "durability",
-            count.connected > 0 ? WAIT_REMEDY : NULL, "as durable as %s%s", as,
-            count.connected > 0
-                ? ", and a failover may lose what was granted or recorded last"
-                : "");
+    judge_priorities(d, equal, never);
 }

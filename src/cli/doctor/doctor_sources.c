@@ -6,7 +6,7 @@
  * Invariant: what is reported was found by the functions that every command
  * uses, and no value is printed, so no password either.
  */
-#include "cli/doctor/doctor_sources.h"
+#include "cli/doctor/doctor_state.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,53 +1,80 @@
 /* SPDX-License-Identifier: MIT */
-/* How the parts of doctor ask the servers. */
+/* Asks the servers, looks up what they have said, and judges it by a table. */
 #include "cli/doctor/doctor_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-#include "cli/run/session.h"
+#include "cli/answer.h"
 
-#define WORDS_MAX 12
+#define WORDS_MAX 8
+#define SECONDS_MOST (INT64_C(1) << 40)
 
-int doctor_ask(
-    struct doctor *doctor, size_t server, struct answer **answer, ...)
+/* -------------------------------------------------------------- the table */
+
+static void print(struct doctor *d, const struct check *check)
 {
-    const char *words[WORDS_MAX];
-    size_t count = 0;
+    const char *words = check->words ? check->words : "";
+    bool both = words[0] != '\0' && d->detail[0] != '\0';
+
+    if (words[0] == '\0' && d->detail[0] == '\0')
+        return;
+    diagnostic(&d->diagnostics, check->level, check->subject, check->remedy,
+        "%s%s%s", words, both ? ": " : "", d->detail);
+    if (check->level == LEVEL_FAIL)
+        diagnostic_code(&d->diagnostics, check->code);
+}
+
+void doctor_judge(struct doctor *d, const struct check *checks, size_t count)
+{
+    const char *decided = "";
+
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(checks[i].subject, decided) == 0)
+            continue;
+        d->detail[0] = '\0';
+        if (checks[i].holds && !checks[i].holds(d))
+            continue;
+        decided = checks[i].subject;
+        print(d, &checks[i]);
+    }
+}
+
+bool doctor_detail(struct doctor *d, const char *format, ...)
+{
     va_list arguments;
 
-    va_start(arguments, answer);
-    while (
-        count < WORDS_MAX && (words[count] = va_arg(arguments, const char *)))
-        count++;
+    va_start(arguments, format);
+    vsnprintf(d->detail, sizeof(d->detail), format, arguments);
     va_end(arguments);
-    return client_ask(doctor->client, server, count, words, NULL, answer);
+    return true;
 }
 
-void doctor_turn_to(struct doctor *d, size_t server)
+/* ------------------------------------------------------------ the questions */
+
+int doctor_ask(struct doctor *d, const char *text, const char *last,
+    struct answer **answer)
 {
-    nxl_server_facts facts = doctor_facts(d, server);
+    const char *words[WORDS_MAX];
+    size_t lengths[WORDS_MAX];
+    size_t count = 0;
 
-    snprintf(d->address, sizeof(d->address), "%s", facts.url);
-    d->diagnostics.server = d->address;
-}
-
-const char *doctor_why(const struct doctor *d)
-{
-    const char *why = nxl_client_errmsg(d->client);
-    const char *server = d->diagnostics.server;
-    size_t length = server ? strlen(server) : 0;
-
-    if (length > 0 && strncmp(why, server, length) == 0 &&
-        strncmp(why + length, ": ", 2) == 0)
-        return why + length + 2;
-    return why;
+    for (; *text != '\0' && count < WORDS_MAX - 1; count++) {
+        words[count] = text;
+        lengths[count] = strcspn(text, " ");
+        text += lengths[count];
+        text += strspn(text, " ");
+    }
+    if (last) {
+        words[count] = last;
+        lengths[count++] = strlen(last);
+    }
+    return client_ask(d->client, d->server, count, words, lengths, answer);
 }
 
 const char *doctor_field(
-    const struct answer *info, const char *name, char out[DOCTOR_FIELD])
+    const struct answer *info, const char *name, char out[FIELD_ROOM])
 {
     const char *at = answer_item(info, 0, NULL);
     size_t length = strlen(name);
@@ -57,33 +84,59 @@ const char *doctor_field(
         at += *at == '\n';
         if (strncmp(at, name, length) == 0 && at[length] == ':') {
             at += length + 1;
-            snprintf(out, DOCTOR_FIELD, "%.*s", (int)strcspn(at, "\r\n"), at);
+            snprintf(out, FIELD_ROOM, "%.*s", (int)strcspn(at, "\r\n"), at);
             return out;
         }
     }
     return out;
 }
 
-bool doctor_config(
-    struct doctor *d, size_t server, const char *name, char out[DOCTOR_FIELD])
+int64_t doctor_number(const struct answer *info, const char *name)
 {
-    struct answer *answer;
+    char text[FIELD_ROOM];
+    int64_t number;
 
-    if (doctor_ask(d, server, &answer, "CONFIG", "GET", name, NULL) != NXL_OK)
-        return false;
-    /* A peer that echoes commands answers with another name. */
-    const char *of = answer_item(answer, 0, NULL);
-    const char *value =
-        of && strcasecmp(of, name) == 0 ? answer_item(answer, 1, NULL) : NULL;
-    snprintf(out, DOCTOR_FIELD, "%s", value ? value : "");
-    answer_free(answer);
-    return value != NULL;
+    return number_read(doctor_field(info, name, text), EXACT_MAX, &number)
+               ? number
+               : -1;
 }
 
-nxl_server_facts doctor_facts(const struct doctor *d, size_t server)
+int64_t doctor_time_us(struct doctor *d)
 {
-    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    struct answer *answer;
+    int64_t s, us;
+    bool told = doctor_ask(d, "TIME", NULL, &answer) == NXL_OK &&
+                answer_number(answer, 0, SECONDS_MOST, &s) &&
+                answer_number(answer, 1, US_PER_S, &us);
 
-    (void)nxl_client_server_facts(d->client, server, &facts);
-    return facts;
+    answer_free(answer);
+    return told ? s * US_PER_S + us : -1;
+}
+
+const char *doctor_why(const struct doctor *d)
+{
+    const char *why = nxl_client_errmsg(d->client);
+    size_t length = strlen(d->facts.url);
+
+    if (strncmp(why, d->facts.url, length) == 0 &&
+        strncmp(why + length, ": ", 2) == 0)
+        return why + length + 2;
+    return why;
+}
+
+bool doctor_in_clear(const nxl_server_facts *facts)
+{
+    return facts->state == NXL_SERVER_UP && facts->sends_password &&
+           !facts->tls && !facts->local;
+}
+
+bool doctor_read(struct doctor *d, size_t server)
+{
+    d->server = server;
+    d->read_at = nxl_now_ns();
+    answer_free(d->info);
+    d->result = doctor_ask(d, "INFO", NULL, &d->info);
+    /* Only now is it known which server Sentinels name. */
+    (void)nxl_client_server_facts(d->client, server, &d->facts);
+    return d->result == NXL_OK || d->facts.logged_in;
 }
