@@ -71,7 +71,7 @@ struct scene_options {
     uint32_t min_hold_ms;
     uint64_t max_hold, wait, end, copies; /* ns; wait, end: from the start */
     bool queues, renewed, fenced, no_token, not_claimed, asked, doubt, several,
-        shaken, early;
+        shaken, early, scripted;
     const char *messages;
     char url[64]; /* of a server: its parameters */
     enum round_kind kind;
@@ -387,7 +387,7 @@ static void set_flag(const char *name)
         {"fenced", &o->fenced}, {"no-token", &o->no_token},
         {"not-claimed", &o->not_claimed}, {"asked", &o->asked},
         {"doubt", &o->doubt}, {"early", &o->early}, {"several", &o->several},
-        {"shaken", &o->shaken}};
+        {"scripted", &o->scripted}, {"shaken", &o->shaken}};
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
         if (!strcmp(name, flags[i].name)) {
             *flags[i].flag = true;

@@ -8,6 +8,10 @@
  * says:+OK,:1,nil,-OOM_no the other end answers, _ for a blank; script: that
  * the script is missing.
  *
+ * Option scripted: the transport of unit/transport_rig.h. raw:5 sends its
+ * bytes, by their numbers, and what stands behind them as a reply; its own
+ * bytes are read as byte:4. hellos:1, refuses, room:9, record:9 set it.
+ *
  * Words. What the other end reads: hello (the first three commands of a
  * connection), SET, PTTL, KILL7 (CLIENT KILL), sha:NAME and text:NAME, which
  * run a script by its hash or with its text. What completes: 0=granted, and
@@ -21,6 +25,7 @@
 #include "unit/scene.h"
 #include "unit/server_rig.h"
 #include "unit/stingy.h"
+#include "unit/transport_rig.h"
 
 #include "support/resp.h"
 #include "wire/script.h"
@@ -75,6 +80,8 @@ static void add_said(void)
     if (rig.peer < 0)
         return;
     const char *said = rig_said();
+    for (; *said && *said <= GOODBYE; said++)
+        add("byte:%d", *said);
     bytes_add(&unread, said, strlen(said));
     while ((used = resp_parse(unread.data, unread.len, &c)) > 0) {
         if (!is_greeting(&c))
@@ -175,6 +182,43 @@ static bool submits(const char *word, const char *argument)
     return false;
 }
 
+static void send_raw(const char *argument)
+{
+    char bytes[128];
+    size_t len = 0;
+    for (; *argument >= '1' && *argument <= '6'; argument++)
+        bytes[len++] = (char)(*argument - '0');
+    bytes[len] = '\0';
+    if (*argument)
+        snprintf(bytes + len, sizeof(bytes) - len, "%s\r\n", argument);
+    for (char *c = bytes; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    rig_send(bytes);
+}
+
+/* What is done to a scripted transport. */
+static bool is_scripted(const char *word, const char *argument)
+{
+    size_t n = argument ? strtoul(argument, NULL, 10) : 0;
+    if (!strcmp(word, "raw"))
+        send_raw(argument);
+    else if (!strcmp(word, "hellos"))
+        scripted.hellos = (int)n;
+    else if (!strcmp(word, "refuses"))
+        scripted.refuses = true;
+    else if (!strcmp(word, "room"))
+        scripted.room = n;
+    else if (!strcmp(word, "record"))
+        scripted.record = n;
+    else if (!strcmp(word, "child")) /* of fork() */
+        server_close_in_child(&rig.s);
+    else if (!strcmp(word, "cancel-dial"))
+        dial_cancel(&rig.s.dial);
+    else
+        return false;
+    return true;
+}
+
 /* The other end, the socket and the clock. */
 static bool happens(const char *word, const char *argument)
 {
@@ -229,7 +273,8 @@ static bool node_call(const char *word, const char *argument)
     const char *more = argument ? strchr(argument, ':') : NULL;
     struct request *r = &rig.request[n];
     struct verb *verb = &rig.verb[n];
-    if (submits(word, argument) || happens(word, argument))
+    if (submits(word, argument) || happens(word, argument) ||
+        is_scripted(word, argument))
         return true;
     if (!strcmp(word, "up")) {
         rig_up();
@@ -283,6 +328,17 @@ static bool node_show(const char *what)
         add("dropped=%u", (unsigned)rig.s.conn.dropped);
     else if (!strcmp(what, "state"))
         add("%s", states[rig.s.state]);
+    else if (!strcmp(what, "opened"))
+        add("opened=%u closed=%u", scripted.opened, scripted.closed);
+    else if (!strcmp(what, "talks")) /* has the peer said anything? */
+        add("talks=%d",
+            transport_news(&rig.s.conn.transport) == TRANSPORT_TALKS);
+    else if (!strcmp(what, "pending"))
+        add("pending=%d", rig.s.conn.transport.pending);
+    else if (!strcmp(what, "connections"))
+        add("connections=%u", rig.s.connections);
+    else if (!strcmp(what, "over")) /* for the other end */
+        add("over=%d", recv(rig.peer, rig.said, sizeof(rig.said), 0) == 0);
     else if (!strcmp(what, "polls"))
         add(rig_poll(&fd) && fd.events & POLLOUT ? "polls=out" : "polls=in");
     else if (!strcmp(what, "deadline"))
@@ -325,6 +381,9 @@ static void node_start(void)
 {
     rig_init(scene.with.url, !scene.with.several);
     rig.s.completed_handshake = scene.with.shaken;
+    scripted_reset();
+    if (scene.with.scripted)
+        rig.s.dial.kind = &scripted_kind;
     assert_int_equal(fcntl(rig.listener, F_SETFL, O_NONBLOCK), 0);
     rig.now = scene.now;
 }
