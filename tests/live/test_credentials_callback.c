@@ -11,7 +11,7 @@
 
 #include "base/redact.h"
 
-static void it_fails_once(void **state)
+static void callback_fails_once(void **state)
 {
     nxl_client *client = app_client();
     nxl_lock *lock = new_lock(client, "name", 5000);
@@ -23,7 +23,7 @@ static void it_fails_once(void **state)
     end(lock, client);
 }
 
-static void a_wait_goes_on(void **state)
+static void wait_outlasts_failing_callbacks(void **state)
 {
     nxl_client *client = app_client();
     nxl_lock *lock = new_lock(client, "name", 5000);
@@ -34,7 +34,7 @@ static void a_wait_goes_on(void **state)
 }
 
 /* The reason may hold a password that has never been in use. */
-static void its_reason_is_shown_without_secrets(void **state)
+static void reason_of_a_failure_is_shown_without_secrets(void **state)
 {
     static const struct {
         const char *user, *password, *why, *shown;
@@ -56,7 +56,7 @@ static void its_reason_is_shown_without_secrets(void **state)
     }
 }
 
-static void it_must_give_a_password(void **state)
+static void empty_password_of_the_callback(void **state)
 {
     nxl_client *client = app_client();
     nxl_lock *lock = new_lock(client, "name", 5000);
@@ -74,7 +74,7 @@ static bool fills_everything(void *arg, nxl_credentials *c)
     return true;
 }
 
-static void it_must_end_its_texts(void **state)
+static void unterminated_password_of_the_callback(void **state)
 {
     nxl_client_options options = CREDENTIALS_OPTIONS;
     nxl_client *client;
@@ -88,7 +88,7 @@ static void it_must_end_its_texts(void **state)
 }
 
 /* IAM's tokens are long. Its user goes before the URL's. */
-static void long_passwords_and_its_own_user(void **state)
+static void long_password_and_user_of_the_callback(void **state)
 {
     char token[8193] = SECRET;
     memset(token + strlen(token), 't', sizeof(token) - 1 - strlen(token));
@@ -151,7 +151,7 @@ static void let_go(void)
 
 /* The call ends in time. The result of the same call of the callback serves
  * the next attempt. */
-static void it_takes_longer_than_the_timeout(void **state)
+static void callback_slower_than_the_timeout(void **state)
 {
     unsigned late = 0;
     nxl_client *client = app_client_with(TIMEOUT_MS);
@@ -176,7 +176,7 @@ static void it_takes_longer_than_the_timeout(void **state)
 }
 
 /* Of three servers one is connected anew, and its callback hangs. */
-static void others_go_on_meanwhile(void **state)
+static void other_servers_go_on_while_a_callback_hangs(void **state)
 {
     if (on.servers < 3)
         return;
@@ -229,7 +229,7 @@ static void assert_freeing_waits(nxl_client *client, nxl_lock *lock)
     assert_int_equal(atomic_load(&supply.running), 0);
 }
 
-static void freeing_waits_for_it(void **state)
+static void freeing_waits_for_the_callback(void **state)
 {
     nxl_client *client = app_client_with(TIMEOUT_MS);
     nxl_lock *lock = new_lock(client, "name", 5000);
@@ -244,7 +244,7 @@ static void freeing_waits_for_it(void **state)
 
 /* Sentinels have a login of their own. Their addresses lead nowhere: it is
  * called before they are connected to. */
-static void so_it_does_for_sentinels(void **state)
+static void freeing_waits_for_the_callback_of_sentinels(void **state)
 {
     enum { SENTINELS = 3 };
     static const char url[] = "redis+sentinel://127.0.0.1:1,127.0.0.1:2,"
@@ -271,7 +271,7 @@ static int in_child(nxl_client *client, nxl_lock *lock)
     return rc == NXL_E_FORKED && atomic_load(&supply.calls) == before ? 0 : 1;
 }
 
-static void a_forked_child_does_not_call_it(void **state)
+static void forked_child_does_not_call_the_callback(void **state)
 {
     int status = -1;
     nxl_client *client = app_client_with(TIMEOUT_MS);
@@ -307,7 +307,7 @@ static bool forks(void *arg, nxl_credentials *c)
     return supply_credentials(arg, c);
 }
 
-static void it_may_fork(void **state)
+static void callback_may_fork(void **state)
 {
     nxl_client_options options = CREDENTIALS_OPTIONS;
     char url[512];
@@ -325,7 +325,7 @@ static void it_may_fork(void **state)
 /* -------------------------------------------------------- several sources */
 
 /* A password or a file of the URL goes before the callback. */
-static void the_url_goes_first(void **state)
+static void password_of_the_url_goes_before_the_callback(void **state)
 {
     static const char *const forms[] = {
         "user=app&password=" SECRET "one", "user=app&password_file=%s"};
@@ -351,20 +351,20 @@ static void the_url_goes_first(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    credentials_test(it_fails_once),
-    credentials_test(a_wait_goes_on),
-    credentials_test(its_reason_is_shown_without_secrets),
-    credentials_test(it_must_give_a_password),
-    credentials_test(it_must_end_its_texts),
-    credentials_test(long_passwords_and_its_own_user),
+    credentials_test(callback_fails_once),
+    credentials_test(wait_outlasts_failing_callbacks),
+    credentials_test(reason_of_a_failure_is_shown_without_secrets),
+    credentials_test(empty_password_of_the_callback),
+    credentials_test(unterminated_password_of_the_callback),
+    credentials_test(long_password_and_user_of_the_callback),
     credentials_test(refused_credentials_are_asked_for_again),
-    credentials_test(it_takes_longer_than_the_timeout),
-    credentials_test(others_go_on_meanwhile),
-    credentials_test(freeing_waits_for_it),
-    credentials_test(so_it_does_for_sentinels),
-    credentials_test(a_forked_child_does_not_call_it),
-    credentials_test(it_may_fork),
-    credentials_test(the_url_goes_first),
+    credentials_test(callback_slower_than_the_timeout),
+    credentials_test(other_servers_go_on_while_a_callback_hangs),
+    credentials_test(freeing_waits_for_the_callback),
+    credentials_test(freeing_waits_for_the_callback_of_sentinels),
+    credentials_test(forked_child_does_not_call_the_callback),
+    credentials_test(callback_may_fork),
+    credentials_test(password_of_the_url_goes_before_the_callback),
 };
 
 int main(void)

@@ -35,7 +35,7 @@ static void make_file(const struct row *row)
         write_bytes(row->bytes, row->len, row->mode);
 }
 
-static void when_the_client_is_made(void **state)
+static void unusable_password_file_at_the_start(void **state)
 {
     for (size_t i = 0; i < ROWS; i++) {
         nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
@@ -61,7 +61,7 @@ static void when_the_client_is_made(void **state)
 }
 
 /* The next call fails, until the file is right again. */
-static void at_a_later_connection(void **state)
+static void unusable_password_file_at_a_later_connection(void **state)
 {
     for (size_t i = 0; i < ROWS; i++) {
         source_gives(SECRET "one");
@@ -87,7 +87,7 @@ static void at_a_later_connection(void **state)
 }
 
 /* A wait for the lock goes on, and succeeds when the file is there. */
-static void during_a_wait(void **state)
+static void password_file_missing_during_a_wait(void **state)
 {
     static struct waiter waiter;
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
@@ -132,17 +132,17 @@ static void cycle(unsigned n)
         redis_run(&servers[i], "FLUSHALL", NULL);
 }
 
-static void nothing_is_left(void **state)
+static void clients_with_password_sources_leak_nothing(void **state)
 {
     assert_steady(slow() ? 16 : 80, cycle);
     with.from_file = true;
 }
 
 static const struct CMUnitTest tests[] = {
-    credentials_test(when_the_client_is_made),
-    credentials_test(at_a_later_connection),
-    credentials_test(during_a_wait),
-    credentials_test(nothing_is_left),
+    credentials_test(unusable_password_file_at_the_start),
+    credentials_test(unusable_password_file_at_a_later_connection),
+    credentials_test(password_file_missing_during_a_wait),
+    credentials_test(clients_with_password_sources_leak_nothing),
 };
 
 int main(int argc, char **argv)

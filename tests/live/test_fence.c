@@ -30,7 +30,7 @@ static uint64_t counter_at(const char *key)
                : 0;
 }
 
-static void it_only_grows(void **state)
+static void numbers_only_grow(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
@@ -58,7 +58,7 @@ static void it_only_grows(void **state)
 }
 
 /* A server that lost everything has a clock still. */
-static void over_a_loss_of_data(void **state)
+static void numbers_grow_over_a_loss_of_data(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
@@ -75,7 +75,7 @@ static void over_a_loss_of_data(void **state)
 }
 
 /* A clock that was set back is not followed. */
-static void over_a_clock_that_is_behind(void **state)
+static void numbers_grow_over_a_clock_that_was_set_back(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
@@ -101,7 +101,7 @@ static uint64_t draw(const char *parameters)
 }
 
 /* A name that was used once leaves nothing for ever. */
-static void it_ends_by_itself(void **state)
+static void counter_expires_after_a_day(void **state)
 {
     uint64_t last = draw("");
     assert_between(redis_pttl(&server, COUNTER), DAY_MS - 60000, DAY_MS);
@@ -126,7 +126,7 @@ static void it_ends_by_itself(void **state)
 }
 
 /* What the clock may not have reached when it would end, stays. */
-static void beyond_the_clock_it_stays(void **state)
+static void counter_ahead_of_the_clock_does_not_expire(void **state)
 {
     static const int64_t ahead_ms[] = {
         1000, DAY_MS / 2 - 60000, DAY_MS / 2 + 60000, 10 * DAY_MS};
@@ -144,7 +144,7 @@ static void beyond_the_clock_it_stays(void **state)
     }
 }
 
-static void a_wait_is_fenced_too(void **state)
+static void waiter_draws_a_number(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
@@ -154,7 +154,7 @@ static void a_wait_is_fenced_too(void **state)
     end(lock, client);
 }
 
-static void counters_that_are_none(void **state)
+static void counter_key_that_holds_something_else(void **state)
 {
     static const char *const values[] = {"", "x", "-5", "1.5", "1e9", " 7",
         "9007199254740991", "99999999999999999999", "0x10"};
@@ -181,7 +181,7 @@ static void counters_that_are_none(void **state)
     end(lock, client);
 }
 
-static void what_cannot_be_asked_for(void **state)
+static void fencing_refused_with_scheme_timestamp(void **state)
 {
     nxl_lock *lock;
     nxl_client *client = new_client("scheme=timestamp");
@@ -197,7 +197,7 @@ static void what_cannot_be_asked_for(void **state)
 }
 
 /* The number of an acquire that nobody heard of is never given again. */
-static void an_answer_is_lost(void **state)
+static void number_of_a_lost_answer_is_not_given_again(void **state)
 {
     struct proxy *proxy = proxy_to_server();
     nxl_client *client = via(proxy, "timeout_ms=200");
@@ -218,7 +218,7 @@ static void an_answer_is_lost(void **state)
 }
 
 /* Adopting takes the lock over, not its number. */
-static void an_adopted_lock_has_none(void **state)
+static void adopted_lock_has_no_number(void **state)
 {
     nxl_client *client = new_client("");
     nxl_lock *lock = fenced_lock(client, "job", 5000);
@@ -236,16 +236,16 @@ static void an_adopted_lock_has_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(it_only_grows),
-        live_test(over_a_loss_of_data),
-        live_test(over_a_clock_that_is_behind),
-        live_test(it_ends_by_itself),
-        live_test(beyond_the_clock_it_stays),
-        live_test(a_wait_is_fenced_too),
-        live_test(counters_that_are_none),
-        live_test(what_cannot_be_asked_for),
-        live_test(an_answer_is_lost),
-        live_test(an_adopted_lock_has_none),
+        live_test(numbers_only_grow),
+        live_test(numbers_grow_over_a_loss_of_data),
+        live_test(numbers_grow_over_a_clock_that_was_set_back),
+        live_test(counter_expires_after_a_day),
+        live_test(counter_ahead_of_the_clock_does_not_expire),
+        live_test(waiter_draws_a_number),
+        live_test(counter_key_that_holds_something_else),
+        live_test(fencing_refused_with_scheme_timestamp),
+        live_test(number_of_a_lost_answer_is_not_given_again),
+        live_test(adopted_lock_has_no_number),
     };
     return live_run("fencing numbers");
 }

@@ -43,13 +43,13 @@ static void draws_twice(nxl_client *client, struct redis *at)
     end(lock, client);
 }
 
-static void one_server(void **state)
+static void without_psetex_on_one_server(void **state)
 {
     draws_twice(client_at(renamed[0].url), &renamed[0]);
 }
 
 /* Their counters are apart, so that one has to be raised. */
-static void three_servers(void **state)
+static void without_psetex_on_three_servers(void **state)
 {
     char urls[3 * (LOCAL_PATH + 40)];
     snprintf(urls, sizeof(urls),
@@ -59,7 +59,7 @@ static void three_servers(void **state)
     draws_twice(client_at(urls), &renamed[0]);
 }
 
-static void denied_to_the_user(void **state)
+static void psetex_denied_to_the_user(void **state)
 {
     redis_run(&server, "ACL", "SETUSER", "default", "-psetex", NULL);
     draws_twice(client_at(server.url), &server);
@@ -77,7 +77,7 @@ static void denied_to_the_user(void **state)
 }
 
 /* The expired timestamp of a dead holder, with and without fencing. */
-static void takes_over(void **state)
+static void takeover_without_psetex(void **state)
 {
     for (int fence = 0; fence < 2; fence++) {
         nxl_client *client = client_at(renamed[0].url);
@@ -92,7 +92,7 @@ static void takes_over(void **state)
 
 /* A server that is out of memory says so, and is not taken for one that knows
  * neither command. */
-static void out_of_memory_is_told_apart(void **state)
+static void out_of_memory_is_not_taken_for_a_missing_command(void **state)
 {
     nxl_client *client = client_at(renamed[0].url);
     nxl_lock *lock = lock_with(client, "k", .ttl_ms = 5000, .fence = 1);
@@ -107,11 +107,11 @@ static void out_of_memory_is_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_server),
-        cmocka_unit_test(three_servers),
-        cmocka_unit_test(denied_to_the_user),
-        cmocka_unit_test(takes_over),
-        cmocka_unit_test(out_of_memory_is_told_apart),
+        cmocka_unit_test(without_psetex_on_one_server),
+        cmocka_unit_test(without_psetex_on_three_servers),
+        cmocka_unit_test(psetex_denied_to_the_user),
+        cmocka_unit_test(takeover_without_psetex),
+        cmocka_unit_test(out_of_memory_is_not_taken_for_a_missing_command),
     };
     return cmocka_run_group_tests_name(
         "fencing without PSETEX", tests, start, stop);

@@ -82,7 +82,7 @@ static int begin_other(int mode)
 }
 
 /* The lease is over for the server, but not for its holder. */
-static void an_hour_ahead(void **state)
+static void clock_an_hour_ahead_makes_doubt(void **state)
 {
     open_all();
     assert_result(once_begin(own, lock, NULL, 0), NXL_OK, lock);
@@ -96,7 +96,7 @@ static void an_hour_ahead(void **state)
 }
 
 /* The lease lasts for three hours more, and nothing else is wrong. */
-static void three_hours_back(void **state)
+static void clock_three_hours_back_lengthens_the_lease(void **state)
 {
     open_all();
     assert_result(once_begin(own, lock, NULL, 0), NXL_OK, lock);
@@ -119,7 +119,7 @@ static void three_hours_back(void **state)
 }
 
 /* What nobody knows has no end. */
-static void ten_days_ahead_in_doubt(void **state)
+static void doubt_does_not_expire(void **state)
 {
     open_all();
     for (int tells = 0; tells < 2; tells++) {
@@ -140,7 +140,7 @@ static void ten_days_ahead_in_doubt(void **state)
 }
 
 /* What is kept for 30 days is forgotten an hour later, and not before. */
-static void keep_is_over(void **state)
+static void verdict_expires_after_keep_ms(void **state)
 {
     open_all();
     assert_result(once_begin(own, lock, NULL, 0), NXL_OK, lock);
@@ -161,10 +161,10 @@ static void keep_is_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        once_test(an_hour_ahead),
-        once_test(three_hours_back),
-        once_test(ten_days_ahead_in_doubt),
-        once_test(keep_is_over),
+        once_test(clock_an_hour_ahead_makes_doubt),
+        once_test(clock_three_hours_back_lengthens_the_lease),
+        once_test(doubt_does_not_expire),
+        once_test(verdict_expires_after_keep_ms),
     };
     return cmocka_run_group_tests_name(
         "once: the server's clock", tests, clock_start, clock_stop);

@@ -114,7 +114,7 @@ static void results_that_are_refused(void **state)
 }
 
 /* Codes are kept as they are, with every verdict. */
-static void codes(void **state)
+static void codes_are_kept_with_each_verdict(void **state)
 {
     static const int all[] = {0, 1, -1, 255, INT32_MAX, INT32_MIN};
     for (int verdict = NXL_ONCE_DOUBT; verdict <= NXL_ONCE_FAILED; verdict++) {
@@ -172,7 +172,7 @@ static void options_that_are_refused(void **state)
 }
 
 /* Nothing is to be told, shown or forgotten. */
-static void out_of_order(void **state)
+static void verdicts_without_a_begin(void **state)
 {
     nxl_lock *lock = open_all();
     nxl_record r = NXL_RECORD_INIT, none = {.size = 0};
@@ -217,7 +217,7 @@ static void assert_unsupported(const char *url, const char *words)
     end(lock, own);
 }
 
-static void servers_that_cannot(void **state)
+static void servers_that_cannot_keep_records(void **state)
 {
     char url[URLS_ROOM] = "";
     add_url(url, url_of(0), "scheme=timestamp");
@@ -230,7 +230,7 @@ static void servers_that_cannot(void **state)
 }
 
 /* A user who may run no script, or may not touch the record. */
-static void users_who_may_not(void **state)
+static void users_without_the_permissions(void **state)
 {
     static const char *const rights[][2] = {
         {"+@all -eval -evalsha", "~*"},
@@ -261,7 +261,7 @@ static void users_who_may_not(void **state)
 }
 
 /* Something else at the record's key is neither read nor overwritten. */
-static void strangers_at_the_key(void **state)
+static void record_key_that_holds_something_else(void **state)
 {
     static const char *const all[][4] = {
         {"SET", RECORD_KEY, "hello", NULL},
@@ -304,7 +304,7 @@ static void strangers_at_the_key(void **state)
 
 /* The record is lost with the server's memory: who began still has the last
  * word, as long as nobody else has begun. */
-static void a_record_that_is_lost(void **state)
+static void verdict_after_the_record_is_lost(void **state)
 {
     static const int verdicts[] = {
         NXL_ONCE_DONE, NXL_ONCE_FAILED, NXL_ONCE_DOUBT};
@@ -335,7 +335,7 @@ static void fill_memory(bool full)
         servers, "CONFIG", "SET", "maxmemory", full ? "100000" : "0", NULL);
 }
 
-static void memory_that_is_full(void **state)
+static void server_memory_is_full(void **state)
 {
     char line[LINE_ROOM] = "", after[LINE_ROOM] = "";
     nxl_lock *lock = open_all(), *other = new_lock(theirs, NAME, 30000);
@@ -370,14 +370,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         once_test(results_of_all_sizes),
         once_test(results_that_are_refused),
-        once_test(codes),
+        once_test(codes_are_kept_with_each_verdict),
         once_test(options_that_are_refused),
-        once_test(out_of_order),
-        once_test(servers_that_cannot),
-        once_test(users_who_may_not),
-        once_test(strangers_at_the_key),
-        once_test(a_record_that_is_lost),
-        once_test(memory_that_is_full),
+        once_test(verdicts_without_a_begin),
+        once_test(servers_that_cannot_keep_records),
+        once_test(users_without_the_permissions),
+        once_test(record_key_that_holds_something_else),
+        once_test(verdict_after_the_record_is_lost),
+        once_test(server_memory_is_full),
     };
     return on_run(one_unix, "once: values", tests);
 }

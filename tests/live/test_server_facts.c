@@ -14,7 +14,7 @@ static nxl_server_facts facts_of(nxl_client *client)
     return facts;
 }
 
-static void a_server_that_is_used(void **state)
+static void facts_of_a_server_in_use(void **state)
 {
     (void)state;
     nxl_client *client = new_client("");
@@ -66,7 +66,7 @@ static void how_locks_wait(void **state)
     end(lock, client);
 }
 
-static void a_server_without_scripts(void **state)
+static void facts_without_scripts(void **state)
 {
     (void)state;
     redis_run(&server, "ACL", "SETUSER", "u", "on", ">Zqx7", "~*", "+@all",
@@ -83,7 +83,7 @@ static void a_server_without_scripts(void **state)
     end(lock, client);
 }
 
-static void a_replica(void **state)
+static void facts_of_a_replica(void **state)
 {
     (void)state;
     redis_run(&server, "REPLICAOF", "127.0.0.1", "1", NULL);
@@ -99,7 +99,7 @@ static void a_replica(void **state)
     end(lock, client);
 }
 
-static void a_database_that_is_not_there(void **state)
+static void facts_of_a_missing_database(void **state)
 {
     (void)state;
     nxl_client *client = new_client("db=77777");
@@ -113,7 +113,7 @@ static void a_database_that_is_not_there(void **state)
     end(lock, client);
 }
 
-static void a_password_that_is_wrong(void **state)
+static void facts_after_a_wrong_password(void **state)
 {
     (void)state;
     nxl_client *client = new_client("password=s3cret-word");
@@ -130,12 +130,12 @@ static void a_password_that_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(a_server_that_is_used),
+        live_test(facts_of_a_server_in_use),
         live_test(how_locks_wait),
-        live_test(a_server_without_scripts),
-        live_test(a_replica),
-        live_test(a_database_that_is_not_there),
-        live_test(a_password_that_is_wrong),
+        live_test(facts_without_scripts),
+        live_test(facts_of_a_replica),
+        live_test(facts_of_a_missing_database),
+        live_test(facts_after_a_wrong_password),
     };
     return live_run("server facts");
 }

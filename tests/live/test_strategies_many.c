@@ -81,7 +81,7 @@ static int64_t cpu_ms(void)
 
 /* ------------------------------------------------------------- one by one */
 
-static void all_at_once(void **state)
+static void each_verb_of_all_locks_at_once(void **state)
 {
     open_locks("");
     for (int i = 0; i < 2; i++) {
@@ -100,7 +100,7 @@ static void all_at_once(void **state)
 }
 
 /* Acquires of some, while others are prolonged and released. */
-static void all_sorts_at_once(void **state)
+static void different_verbs_at_once(void **state)
 {
     open_locks("");
     all_do(NXL_OP_ACQUIRE);
@@ -140,7 +140,7 @@ static void *cycles(void *data)
     return NULL;
 }
 
-static void many_threads(void **state)
+static void threads_share_a_client(void **state)
 {
     static pthread_t threads[THREADS];
     open_locks("timeout_ms=20000");
@@ -173,7 +173,7 @@ static void waits_idly(int operation)
     all_end(operation, NXL_OK);
 }
 
-static void no_busy_loop(void **state)
+static void waiting_locks_use_no_processor_time(void **state)
 {
     open_locks("timeout_ms=5000");
     all_do(NXL_OP_ACQUIRE);
@@ -223,7 +223,7 @@ static void all_are_too_late(int operation)
 }
 
 /* Nobody is answered in time; what is owed then is paid, one by one. */
-static void all_too_late(void **state)
+static void no_answer_in_time_to_any_lock(void **state)
 {
     open_locks("timeout_ms=100");
     all_do_at_last(NXL_OP_ACQUIRE);
@@ -243,7 +243,7 @@ static void all_too_late(void **state)
 
 /* Freed while held: the client's end takes them all along, as far as it comes
  * in the time that it may take for it. */
-static void freed_while_held(void **state)
+static void client_freed_while_all_are_held(void **state)
 {
     open_locks("");
     all_do(NXL_OP_ACQUIRE);
@@ -257,7 +257,7 @@ static void freed_while_held(void **state)
 }
 
 /* Cancelled while the server stands still: in the transaction, and before. */
-static void cancelled_while_it_waits(void **state)
+static void half_are_cancelled_while_the_server_hangs(void **state)
 {
     open_locks("timeout_ms=5000");
     all_do(NXL_OP_ACQUIRE);
@@ -287,13 +287,13 @@ static void cancelled_while_it_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        place_test(all_at_once),
-        place_test(all_sorts_at_once),
-        place_test(many_threads),
-        place_test(no_busy_loop),
-        place_test(all_too_late),
-        place_test(freed_while_held),
-        place_test(cancelled_while_it_waits),
+        place_test(each_verb_of_all_locks_at_once),
+        place_test(different_verbs_at_once),
+        place_test(threads_share_a_client),
+        place_test(waiting_locks_use_no_processor_time),
+        place_test(no_answer_in_time_to_any_lock),
+        place_test(client_freed_while_all_are_held),
+        place_test(half_are_cancelled_while_the_server_hangs),
     };
     int rc = 0;
     places_run(rc);
