@@ -5,6 +5,7 @@
  * name must still be 0.
  */
 #include "live/api_rig.h"
+#include "live/renew_rig.h"
 
 enum { SHORT_MS = 600, PATIENT_MS = 8000 };
 #define ANY INT64_MAX
@@ -23,19 +24,12 @@ struct scene {
 
 static const char *present; /* the name of the scene */
 
-static nxl_stats stats_now(nxl_client *client)
-{
-    nxl_stats stats;
-    assert_int_equal(nxl_client_stats(client, &stats, sizeof(stats)), NXL_OK);
-    return stats;
-}
-
 /* Until the condition, which may use "stats", is true. */
 #define await_stats(client, condition)                                         \
     do {                                                                       \
         int64_t end_ms = test_now_ms() + PATIENT_MS;                           \
         nxl_stats stats;                                                       \
-        while (stats = stats_now(client), !(condition)) {                      \
+        while (stats = stats_of(client), !(condition)) {                       \
             if (test_now_ms() > end_ms)                                        \
                 fail_msg("%s: no " #condition, present);                       \
             wait_a_bit(client);                                                \
@@ -118,7 +112,7 @@ static void frozen(nxl_client *client, nxl_lock *lock)
     DO(NXL_UNKNOWN, acquire, lock, 0);
     on_all(redis_thaw);
     /* A blocking client cleans up in its calls. */
-    while (!stats_now(client).cleanups)
+    while (!stats_of(client).cleanups)
         inspect_other(client);
 }
 
@@ -215,7 +209,7 @@ static void renewed_late(nxl_client *client, nxl_lock *lock)
     DO(NXL_OK, release, lock);
 }
 
-static void await_loss(nxl_client *client)
+static void await_a_loss(nxl_client *client)
 {
     await_stats(client, stats.losses > 0);
 }
@@ -223,28 +217,28 @@ static void await_loss(nxl_client *client)
 static void held_too_long(nxl_client *client, nxl_lock *lock)
 {
     DO(NXL_OK, acquire, lock, 0);
-    await_loss(client);
+    await_a_loss(client);
 }
 
 static void key_removed(nxl_client *client, nxl_lock *lock)
 {
     DO(NXL_OK, acquire, lock, 0);
     on_all(removed);
-    await_loss(client);
+    await_a_loss(client);
 }
 
 static void key_taken(nxl_client *client, nxl_lock *lock)
 {
     DO(NXL_OK, acquire, lock, 0);
     strangers_key("somebody");
-    await_loss(client);
+    await_a_loss(client);
 }
 
 static void servers_gone(nxl_client *client, nxl_lock *lock)
 {
     DO(NXL_OK, acquire, lock, 0);
     on_all(redis_freeze);
-    await_loss(client);
+    await_a_loss(client);
     on_all(redis_thaw);
 }
 
@@ -257,7 +251,7 @@ static void cut(nxl_client *client, nxl_lock *lock)
 {
     on_all(disconnected);
     /* The first inspection may be the one that finds it out. */
-    while (stats_now(client).reconnects < on.servers)
+    while (stats_of(client).reconnects < on.servers)
         (void)result_of(client, begin_inspect(lock));
     connect_to_all(client);
     DO(NXL_OK, acquire, lock, 0);
@@ -398,10 +392,10 @@ static void run(const struct scene *scene, size_t count)
         quorum_clean(NULL);
         nxl_client *client = client_on(NO_GUARD "&timeout_ms=300");
         connect_to_all(client);
-        nxl_stats before = stats_now(client);
+        nxl_stats before = stats_of(client);
         nxl_lock *lock = live_lock(client, "k", &options, __FILE__, __LINE__);
         scene->act(client, lock);
-        nxl_stats after = stats_now(client);
+        nxl_stats after = stats_of(client);
         check(scene, &before, &after);
         end(lock, client);
     }

@@ -5,10 +5,12 @@
  * for a reply, and a peer that floods, dawdles or is silent costs neither a
  * deadline nor memory nor a renewal elsewhere.
  */
-#include "live/live_rig.h"
+#include "live/renew_rig.h"
+
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
+
 #include "support/certs.h"
 #include "support/redis_tls.h"
 
@@ -386,10 +388,12 @@ static void second_connection(scene *bad, const char *words)
     scene *const scenes[] = {is_good, bad, NULL};
     live_clean(NULL);
     hostile_start(scenes);
-    nxl_client *client = hostile_client(WITHIN);
+    /* On a busy machine the good handshake may take long; the bad ones end by
+     * themselves. */
+    nxl_client *client = hostile_client("timeout_ms=5000");
     nxl_lock *held = new_lock(client, "held", 20000);
     nxl_lock *lock = new_lock(client, "k", 20000);
-    assert_result(nxl_lock_acquire(held, WAIT_MS), NXL_OK, held);
+    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
     assert_true(hostile_heard(&hostile, PASSWORD));
     hostile_forget(&hostile);
     hostile_cut(&hostile);
@@ -532,13 +536,6 @@ static void floods_with_data(struct visit *v)
     SSL_free(ssl);
 }
 
-static uint64_t renewals_of(nxl_client *client)
-{
-    nxl_stats stats;
-    assert_int_equal(nxl_client_stats(client, &stats, sizeof(stats)), NXL_OK);
-    return stats.renewals;
-}
-
 /* The call there ends in its time, and another client's lock is renewed. */
 static void a_flood(scene *bad)
 {
@@ -561,7 +558,7 @@ static void a_flood(scene *bad)
         FLOOD_MS + TIMEOUT_MS + LONGER_MS);
     if (!LIVE_INSTRUMENTED)
         assert_between(resident_kb(), 0, before + GROWTH_KB);
-    assert_eventually(renewals_of(good) > 0);
+    assert_eventually(stats_of(good).renewals > 0);
     assert_true(nxl_lock_held(renewed));
     end(renewed, good);
     end(lock, client);
