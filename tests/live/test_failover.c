@@ -41,18 +41,6 @@ static void crash_ends(struct crash *c)
     end(c->wanted, c->other);
 }
 
-static void without_the_guard_two_hold_it(void **state)
-{
-    struct crash c = crash(UNGUARDED);
-    nxl_client *fresh = client_of(UNGUARDED);
-    nxl_lock *lock = new_lock(fresh, "k", TTL_MS);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_true(nxl_lock_held(c.held));
-    assert_true(nxl_lock_held(lock));
-    end(lock, fresh);
-    crash_ends(&c);
-}
-
 static void a_living_client_waits_for_the_last_lease(void **state)
 {
     struct crash c = crash(GUARDED);
@@ -513,7 +501,6 @@ static void a_longer_lease_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        failover_test(without_the_guard_two_hold_it),
         failover_test(a_living_client_waits_for_the_last_lease),
         failover_test(fresh_clients_wait_as_long_and_once),
         failover_test(a_woken_primary_is_asked_first),
