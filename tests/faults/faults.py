@@ -142,7 +142,7 @@ def cut_power(cell):
 
 
 def come_back(cell):
-    cell.each(stage.Server.launch)
+    cell.each(stage.Server.start)
     cell.each(stage.Server.ready)
     cell.strike()
 

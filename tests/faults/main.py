@@ -19,6 +19,7 @@ import stage
 # those that no test of tests/live tries.
 SHORT = [("lost-replies", "one"), ("failover-lagging", "replica"),
          ("flushall", "redlock3"), ("restart-empty", "redlock3"),
+         ("restart-guarded", "redlock3"),
          ("restart-empty", "one"), ("stop-short", "one"), ("stop-long", "one"),
          ("delay", "redlock3"), ("pollers", "one"),
          ("chaos", "one"), ("chaos-guarded", "redlock3"), ("kinds", "one"),

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that forget: without the guard the majority that granted a lock,
- * killed and restarted without persistence, grants it again; with the guard it
- * does not until every lock is over, and whoever waits is told why.
+ * Servers that are killed and restarted without persistence forget locks: they
+ * have no vote until every lock is over, and whoever waits is told why. That
+ * two hold a lock without this guard, and none do with it: the cells
+ * restart-empty and restart-guarded of tests/faults.
  */
 #include "support/test.h"
 
 #include "live/quorum_rig.h"
 #include "live/renew_rig.h"
 
-enum { SHORT_MAX_MS = 1500, MAX_MS = 6000 };
+enum { SHORT_MAX_MS = 1500 };
 #define SHORT_MAX "max_ttl_ms=1500" /* SHORT_MAX_MS */
-/* Longer than two servers need to restart on a busy machine. */
-#define MAX "max_ttl_ms=6000" /* MAX_MS */
 /* Longer than these servers may be up when a test begins. */
 #define YOUNG_MAX "max_ttl_ms=600000"
 #define DURABLE_SERVERS 3
@@ -22,66 +21,13 @@ static long long uptime_s(struct redis *r)
     return server_number(r, "server", "uptime_in_seconds");
 }
 
-/* Until clients of max_ms may count on the first count servers. */
-static void grow_older(size_t count, int max_ms)
-{
-    for (size_t i = 0; i < count; i++)
-        while (uptime_s(&servers[i]) < (max_ms + max_ms / 100) / 1000 + 2)
-            test_pause_ms(20);
-}
-
+/* Until clients of SHORT_MAX_MS may count on the first count servers. */
 static void grow_old(size_t count)
 {
-    grow_older(count, SHORT_MAX_MS);
-}
-
-/* The first one's lock, and what a second client gets when the majority that
- * granted has been restarted. That the third is busy may be heard before one
- * of the two is known: busy, then, until the next try. */
-static int second_holder(
-    const char *parameters, bool *first_held, char *message, size_t size)
-{
-    nxl_client *client = quorum_client(3, parameters);
-    nxl_lock *lock = new_lock(client, "k", MAX_MS);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    redis_restart(&servers[0]);
-    redis_restart(&servers[1]);
-    nxl_client *other = quorum_client(3, parameters);
-    nxl_lock *second = new_lock(other, "k", MAX_MS);
-    int rc = nxl_lock_acquire(second, 0);
-    for (int i = 0; rc == NXL_BUSY && i < 20; i++) {
-        test_pause_ms(20);
-        rc = nxl_lock_acquire(second, 0);
-    }
-    *first_held = nxl_lock_held(lock);
-    snprintf(message, size, "%s", nxl_lock_errmsg(second));
-    end(second, other);
-    end(lock, client);
-    return rc;
-}
-
-static void test_second_holder_without(void **state)
-{
-    char message[512];
-    bool held;
-    assert_int_equal(
-        second_holder(MAX "&" NO_GUARD, &held, message, sizeof(message)),
-        NXL_OK);
-    assert_true(held); /* both */
-}
-
-static void test_no_second_holder_with(void **state)
-{
-    char message[512];
-    bool held;
-    grow_older(3, MAX_MS);
-    int rc = second_holder(MAX, &held, message, sizeof(message));
-    assert_int_equal(rc, NXL_E_REFUSED);
-    assert_true(held);
-    assert_contains(message, "may have forgotten locks");
-    assert_contains(message, "its vote counts again in");
-    assert_contains(message, servers[0].unix_url);
-    assert_contains(message, servers[1].url);
+    for (size_t i = 0; i < count; i++)
+        while (uptime_s(&servers[i]) <
+               (SHORT_MAX_MS + SHORT_MAX_MS / 100) / 1000 + 2)
+            test_pause_ms(20);
 }
 
 /* Who waits gets it as soon as it is safe, and not before. */
@@ -312,8 +258,6 @@ static void test_forgotten_is_not_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        quorum_test(test_second_holder_without),
-        quorum_test(test_no_second_holder_with),
         quorum_test(test_waits_it_out),
         quorum_test(test_old_tokens_are_not_adopted),
         quorum_test(test_living_client),
