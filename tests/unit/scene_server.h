@@ -339,6 +339,8 @@ static bool node_show(const char *what)
         add("connections=%u", rig.s.connections);
     else if (!strcmp(what, "over")) /* for the other end */
         add("over=%d", recv(rig.peer, rig.said, sizeof(rig.said), 0) == 0);
+    else if (!strcmp(what, "why")) /* it is down, for later messages */
+        add("why=%s", fault_name(rig.s.why_fault));
     else if (!strcmp(what, "polls"))
         add(rig_poll(&fd) && fd.events & POLLOUT ? "polls=out" : "polls=in");
     else if (!strcmp(what, "deadline"))
