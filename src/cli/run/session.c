@@ -25,7 +25,6 @@
 #include "cli/run/keyboard.h"
 #include "cli/names.h"
 #include "cli/report/outbox.h"
-#include "cli/run/quarantine.h"
 #include "cli/report/report.h"
 #include "cli/table.h"
 
@@ -461,11 +460,9 @@ void session_complain(struct session *session, const char *what, int result)
     const char *why = nxl_lock_errmsg(session->lock);
     struct event event = {
         .kind = event_of_failure(result), .why = failure_words(why, result)};
-    char advice[QUARANTINE_WORDS];
 
-    event_report(event, "cannot %s '%s': %s%s", what, session->args->shown,
-        event.why,
-        quarantine_advice(advice, session->args, session->client, result));
+    event_report(
+        event, "cannot %s '%s': %s", what, session->args->shown, event.why);
     connect_advise(session->args, session->client, result);
 }
 
