@@ -248,14 +248,6 @@ int client_new_sentinel(nxl_client **client, const char *url, size_t sentinel,
     return rc;
 }
 
-size_t client_addresses(nxl_client *client)
-{
-    client_lock(client);
-    size_t count = nodes_first(&client->nodes)->server.dial.found.count;
-    client_unlock(client);
-    return count;
-}
-
 static bool has_unfinished(const struct nxl_client *client, uint64_t end)
 {
     for (struct node *n = nodes_first(&client->nodes); n; n = n->next)

@@ -78,10 +78,6 @@ bool url_param_accepts(
 int client_new_sentinel(nxl_client **client, const char *url, size_t sentinel,
     unsigned nth, const nxl_client_options *options) NXL_MUST_USE;
 
-/* Returns how many addresses the host of server 0 has; 0: it was not looked up
- * yet. */
-size_t client_addresses(nxl_client *client);
-
 /* Returns the length of the first URL in a comma-separated list, split as
  * nxl_client_new() does; the next URL, if any, starts after the comma that
  * follows. NULL: 0. */

@@ -72,11 +72,6 @@ enum acl_effect { ACL_WORKS, ACL_EFFECTS ACL_EFFECT_COUNT };
 
 #define ACL_MARKER "~nxl-p" /* with a prefix P it is Pnxl-p */
 
-/* At each Sentinel, of the user of sentinel_user. */
-#define ACL_SENTINELS \
-    "+info +sentinel|get-master-addr-by-name +sentinel|master " \
-    "+sentinel|sentinels"
-
 /* The feature is in addition to any other. */
 #define ACL_ANY (1U << 31)
 
