@@ -193,7 +193,7 @@ static void sweep_wait(enum proxy_way way)
 {
     static struct waiter waits;
     size_t all = 0;
-    for (size_t n = 0; n <= all; n += stride(17)) {
+    for (size_t n = 0; n <= all; n += stride(37)) {
         nxl_lock *lock = at.lock[n % KINDS];
         size_t before = bytes_of(way);
         assert_result(nxl_lock_acquire(at.two, 0), NXL_OK, at.two);
