@@ -212,6 +212,7 @@ static void a_fence_without_an_answer(void **state)
 {
     struct fence_terms terms = {
         .servers = 3, .ballots = ballots, .end = T0 + 100 * MS};
+    const struct outcome raised = {.kind = OUTCOME_MINE, .fence = 5};
     struct effect effect;
     struct fence f;
     (void)state;
@@ -220,6 +221,7 @@ static void a_fence_without_an_answer(void **state)
     fence_start(&f, &terms);
     while (fence_next(&f, &effect))
         ;
+    fence_outcome(&f, 3, &raised); /* there is no such server */
     fence_tick(&f, T0 + 100 * MS - 1);
     assert_false(fence_next(&f, &effect));
     fence_tick(&f, T0 + 100 * MS);
@@ -227,7 +229,52 @@ static void a_fence_without_an_answer(void **state)
     assert_int_equal(f.unanswered, 2);
     while (fence_next(&f, &effect))
         ;
+    fence_cancel(&f); /* it is over: neither changes it */
+    fence_tick(&f, T0 + 200 * MS);
     assert_int_equal(fence_verdict(&f), VERDICT_UNKNOWN);
+}
+
+/* Raising a counter needs no undoing, and a server that there is not does not
+ * count. */
+static void a_vote_that_raises(void **state)
+{
+    struct acquire_terms terms = {.servers = 3,
+        .ballots = ballots,
+        .ttl_ms = TTL_MS,
+        .drift_ppm = 10000,
+        .answer_timeout_ns = 50 * MS,
+        .wait_until = T0 + NS_PER_S,
+        .end = T0 + NS_PER_S};
+    const struct outcome first = {
+        .kind = OUTCOME_GRANTED, .sent_at = T0, .fence = 8};
+    const struct outcome second = {
+        .kind = OUTCOME_GRANTED, .sent_at = T0, .fence = 5};
+    const struct outcome raised = {.kind = OUTCOME_MINE, .fence = 8};
+    static struct vote vote;
+    struct effect effect;
+    (void)state;
+    memset(ballots, 0, sizeof(ballots));
+    vote = (struct vote){.ballots = ballots};
+    vote_acquire(&vote, &terms, 1U << CONDITION_FENCE, FIRST, MOST, 5, T0);
+    while (vote_next(&vote, &effect))
+        ;
+    vote_outcome(&vote, 3, &first, T0);
+    vote_outcome(&vote, 0, &first, T0);
+    vote_outcome(&vote, 2, &second, T0);
+    while (vote_next(&vote, &effect))
+        ;
+    vote_step(&vote, effect.verdict, T0 + MS);
+    while (vote_next(&vote, &effect))
+        ;
+    vote_outcome(&vote, 3, &raised, T0 + MS);
+    vote_withdrawn(&vote, 2);
+    assert_false(vote_next(&vote, &effect));
+    assert_int_equal(effect.verdict, VERDICT_OPEN);
+    vote_outcome(&vote, 2, &raised, T0 + MS);
+    while (vote_next(&vote, &effect))
+        ;
+    assert_int_equal(effect.verdict, VERDICT_YES);
+    assert_true(vote.fence.value == 8);
 }
 
 /* Every split of every vote over up to five servers: a yes means a quorum. */
@@ -248,6 +295,7 @@ int main(void)
         cmocka_unit_test(the_last_round_can_end_in_time),
         cmocka_unit_test(near_the_end_of_time),
         cmocka_unit_test(a_fence_without_an_answer),
+        cmocka_unit_test(a_vote_that_raises),
         cmocka_unit_test(every_vote_on_a_fence),
     };
     return cmocka_run_group_tests_name("rounds", tests, NULL, NULL);
