@@ -851,8 +851,9 @@ def actions(b):
         got = nx(b.nxlock, "once", *words)
         b.tap.check(got.returncode == 64 and wanted in got.stderr,
                     f"once {' '.join(words)}", got.stderr)
-    b.code(1, "--name=show is a NAME", "--name=show", *b.work("s", "exit 1"))
-    b.ran(1, "and runs a command", "s")
+    b.code(1, "--name=show is a NAME", "--name=show",
+           *b.work("shown", "exit 1"))
+    b.ran(1, "and runs a command", "shown")
     for words in (("show",), ("--name=show",)):
         shown = b.code(0, f"show {words[0]}", "show", *words, "--json").stdout
         b.tap.equal(json.loads(shown)["name"], "show", "is the record of show")
