@@ -16,7 +16,8 @@ BEFORE catches and AFTER does not; if there are any, it exits with 1.
 The hash of --seed (by default AFTER) decides which faults. Each commit has a
 worktree and a build in --work DIR, beside state.json: the same command goes on
 where an earlier one was ended, and takes that file's results. A test that
-fails counts if it fails twice, and not without the fault. One that hangs fails.
+fails counts if it fails twice, and not without the fault. One that hangs, ten
+times as long as before and a minute, fails.
 With --work, "git worktree remove" DIR/before and DIR/after when all is done.
 """
 
@@ -240,7 +241,9 @@ class Tree:
         return place + flat in self.outputs and self.build([place + flat])
 
     def runs(self, test, limit):
-        """Whether the test ends in time, and with success."""
+        """Whether the test succeeds; None if it does not end in time."""
+        known = self.seconds.get(test["name"], limit)
+        limit = min(limit, max(60, 10 * known))
         began = time.monotonic()
         with tempfile.TemporaryFile() as out:
             with subprocess.Popen(
@@ -248,7 +251,7 @@ class Tree:
                     stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                     start_new_session=True,
                     env={**os.environ, "NXLOCK_CONFIG": "none",
-                         "NXLOCK_TEST_TIMEOUT": str(int(limit - 10)),
+                         "NXLOCK_TEST_TIMEOUT": str(int(limit)),
                          **test["env"]}) as process:
                 try:
                     code = process.wait(limit)
@@ -258,10 +261,11 @@ class Tree:
                     os.killpg(process.pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            self.seconds[test["name"]] = time.monotonic() - began
+            if code is not None:
+                self.seconds[test["name"]] = time.monotonic() - began
             out.seek(0)
             tap = b"\nnot ok" in b"\n" + out.read()
-        return code in (0, 77) and not tap
+        return None if code is None else code in (0, 77) and not tap
 
     def order(self, stage, path):
         """The tests that the file can reach, likely and short ones first."""
@@ -395,7 +399,8 @@ class Contest:
                     for test in batch}
             for run in concurrent.futures.as_completed(runs):
                 test = runs[run]
-                if run.result() or tree.runs(test, self.limit):
+                good = run.result()
+                if good or (good is False and tree.runs(test, self.limit)):
                     continue
                 if self.is_sound(side, test, fault):
                     for other in runs:
@@ -411,7 +416,7 @@ class Contest:
         if key not in known:
             tree.put(path, number, fault["line"])
             known[key] = (tree.build(test["targets"]) and
-                          tree.runs(test, self.limit))
+                          tree.runs(test, self.limit) is True)
             if not known[key]:
                 tree.unsound.add(test["name"])
             self.save()
