@@ -44,7 +44,7 @@ class Server:
 
     def start(self):
         """Does not wait; ready() does."""
-        with open(os.path.join(self.folder, "log"), "ab") as log:
+        with open(os.path.join(self.folder, "server.log"), "ab") as log:
             self.process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", *map(str, self.command())],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -61,7 +61,8 @@ class Server:
             raise RuntimeError(f"{PROGRAM} does not answer:\n{self.log()}")
 
     def log(self):
-        return pathlib.Path(self.folder, "log").read_text("utf-8", "replace")
+        return pathlib.Path(self.folder, "server.log").read_text(
+            "utf-8", "replace")
 
     def ask(self, *words):
         """One command on a connection of its own."""
