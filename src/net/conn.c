@@ -49,7 +49,6 @@ void conn_close(struct conn *c)
     c->rest = c->holes = 0;
     c->dropped = 0;
     c->blocked = false;
-    c->sharing = 0;
 }
 
 void conn_free(struct conn *c)
@@ -106,10 +105,15 @@ static bool has_unsent(const struct conn *c)
     return c->first_unsent - c->slots.popped < c->slots.count;
 }
 
+static bool hole_in_front(const struct slots *slots)
+{
+    return slots->count && slots_at(slots, 0)->kind == SLOT_HOLE;
+}
+
 static void trim_front(struct conn *c)
 {
     struct slots *slots = &c->slots;
-    while (slots->count && slots_at(slots, 0)->kind == SLOT_HOLE) {
+    while (hole_in_front(slots)) {
         size_t bytes = slots_at(slots, 0)->bytes;
         /* Behind part of a command: fill_holes() removes them. */
         if (bytes && c->rest)
@@ -270,7 +274,9 @@ bool conn_pop(struct conn *c, struct slot *slot)
     if (c->first_unsent == c->slots.popped)
         return false;
     *slot = slots_pop(&c->slots);
-    c->sharing = c->sharing ? c->sharing - 1 : slot->sharing;
-    trim_front(c);
+    if (slot->sharing)
+        reader_repeat(c->reader, slot->sharing);
+    if (hole_in_front(&c->slots))
+        trim_front(c);
     return true;
 }

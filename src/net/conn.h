@@ -28,8 +28,6 @@ struct conn {
     struct reader *reader; /* allocated with the first connection */
     size_t dropped;        /* unanswered commands that no request waits for */
     bool blocked;          /* nothing can be sent until the socket is ready */
-    const struct reply *reply; /* the last one */
-    unsigned sharing; /* so many of the oldest slots are answered by it, too */
 };
 
 /* Takes over the transport. False: the transport is closed, and *why says why

@@ -8,6 +8,7 @@
  */
 #include "net/reader.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include <hiredis/hiredis.h>
@@ -22,6 +23,8 @@ typedef size_t array_count;
 typedef int array_count;
 #endif
 
+#define BROKEN UINT_MAX
+
 struct reader {
     redisReader *parser;
     redisReplyObjectFunctions functions;
@@ -34,7 +37,9 @@ struct reader {
     size_t head_len;
     char head[HEAD];
     bool has_unread; /* something was fed after the last reply taken */
-    bool broken;
+    /* How often the last reply is to be returned again; BROKEN: there are no
+     * more. One test tells that neither is the case. */
+    unsigned again;
     bool stuck;               /* by what was received, not by how much */
     bool starved;             /* broken for lack of memory */
     struct expected expected; /* what the present reply may be */
@@ -233,13 +238,15 @@ bool reader_reset(struct reader *r)
     text_clear(&r->error);
     if (!fresh) {
         /* What the old connection left must not be taken for an answer. */
-        r->broken = r->starved = true;
+        r->again = BROKEN;
+        r->starved = true;
         text_add(&r->error, "out of memory: cannot store replies");
         return false;
     }
     redisReaderFree(r->parser);
     r->parser = fresh;
-    r->broken = r->stuck = r->starved = false;
+    r->again = 0;
+    r->stuck = r->starved = false;
     r->has_unread = false;
     r->head_len = 0;
     r->text_used = 0;
@@ -269,7 +276,7 @@ static size_t backlog_limit(const redisReader *parser, bool loose)
 
 bool reader_feed(struct reader *r, const void *bytes, size_t len)
 {
-    if (r->broken)
+    if (r->again == BROKEN)
         return false;
     if (len == 0)
         return true;
@@ -278,7 +285,7 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
     size_t backlog = r->parser->len - r->parser->pos;
     size_t most = backlog_limit(r->parser, r->expected.loose);
     if (backlog > most || len > most - backlog) {
-        r->broken = true;
+        r->again = BROKEN;
         text_clear(&r->error);
         text_addf(&r->error,
             "more than %zu bytes from the server without a "
@@ -287,7 +294,8 @@ bool reader_feed(struct reader *r, const void *bytes, size_t len)
         return false;
     }
     if (redisReaderFeed(r->parser, bytes, len) != REDIS_OK) {
-        r->broken = r->starved = true;
+        r->again = BROKEN;
+        r->starved = true;
         text_set(&r->error, "out of memory: cannot store replies");
         return false;
     }
@@ -306,14 +314,28 @@ static void remember_head(struct reader *r)
     r->head_len = len;
 }
 
+void reader_repeat(struct reader *r, unsigned times)
+{
+    r->again = times;
+}
+
+static int return_again(struct reader *r, const struct reply **reply)
+{
+    if (r->again == BROKEN)
+        return -1;
+    r->again--;
+    *reply = &r->root;
+    return 1;
+}
+
 int reader_next(
     struct reader *r, struct expected expected, const struct reply **reply)
 {
     void *object = NULL;
 
     r->expected = expected;
-    if (r->broken)
-        return -1;
+    if (r->again)
+        return return_again(r, reply);
     if (!r->has_unread)
         return 0;
     remember_head(r);
@@ -323,7 +345,7 @@ int reader_next(
             r->has_unread = r->parser->pos < r->parser->len;
         return object ? 1 : 0;
     }
-    r->broken = true;
+    r->again = BROKEN;
     r->starved = r->error.len == 0 && r->parser->err == REDIS_ERR_OOM;
     r->stuck = true;
     if (r->error.len == 0) /* 'Protocol error, got "x" ...' shows a byte */

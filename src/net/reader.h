@@ -32,6 +32,9 @@ void reader_free(struct reader *r);
  * read after that, so take complete replies before feeding more. */
 bool reader_feed(struct reader *r, const void *bytes, size_t len);
 
+/* The last reply is returned so many times more before the next one. */
+void reader_repeat(struct reader *r, unsigned times);
+
 /* What the next reply may be. */
 struct expected {
     /* It, or the rest of it, may have any form; then reader_next() returns only

@@ -75,6 +75,73 @@ static void note_sent(
         replica_wait_note(&s->replica_wait, r->exchange.verb, now);
 }
 
+/* Has it to wait until the Sentinels name this server again? */
+static bool must_await_sentinels(
+    const struct server *s, const struct request *r, uint64_t now)
+{
+    return s->confirmed_at && !confirm_covers(*s->confirmed_at, now) &&
+           weigh_needs_confirmation(r->exchange.verb->kind);
+}
+
+static void fail_without_memory(struct server *s, struct request *r)
+{
+    text_set(&s->why, "out of memory: cannot store the command");
+    request_fail(s, r, FAULT_SYSTEM, false);
+}
+
+/* Takes the requests that can be sent in one command with all[0], which are
+ * next in the queue; none is written. Returns how many all are. */
+static unsigned take_followers(
+    struct server *s, struct request **all, uint64_t now)
+{
+    struct buf *out = &s->conn.out;
+    size_t before = buf_len(out);
+    unsigned count = 1;
+    bool joins = exchange_may_join(&all[0]->exchange);
+    while (joins && count < COMMAND_NAMES && !list_empty(&s->queued)) {
+        struct request *r = list_entry(s->queued.next, struct request, node);
+        if (!exchange_follows(&r->exchange, &all[count - 1]->exchange) ||
+            must_await_sentinels(s, r, now) ||
+            exchange_encode(&r->exchange, &s->dialect, out) == 0)
+            break;
+        buf_cut(out, before, buf_len(out) - before);
+        if (!exchange_may_join(&r->exchange))
+            break;
+        list_remove(&r->node);
+        all[count++] = r;
+    }
+    return count;
+}
+
+/* r's command, from `before` on, acquires one of several names: those behind it
+ * that want the next names are sent with it, as one command with one reply and
+ * a slot for each. No single one could be taken back, so all count as sent. */
+static bool format_joined(
+    struct server *s, struct request *r, size_t before, uint64_t now)
+{
+    struct conn *c = &s->conn;
+    struct request *all[COMMAND_NAMES] = {r};
+    struct exchange *of[COMMAND_NAMES];
+    buf_cut(&c->out, before, buf_len(&c->out) - before);
+    unsigned count = take_followers(s, all, now);
+    for (unsigned i = 0; i < count; i++)
+        of[i] = &all[i]->exchange;
+    if (!slots_reserve(&c->slots, count) ||
+        !exchange_encode_joined(of, count, &c->out)) {
+        for (unsigned i = 1; i < count; i++)
+            fail_without_memory(s, all[i]);
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++)
+        note_sent(s, all[i],
+            slots_push(&c->slots, SLOT_REQUEST, all[i], now,
+                i ? 0 : buf_len(&c->out) - before),
+            now);
+    slots_at(&c->slots, c->slots.count - count)->sharing = count - 1;
+    conn_commit(c);
+    return true;
+}
+
 /* Appends the commands of r's current step. False: out of memory. */
 static bool format(struct server *s, struct request *r, uint64_t now)
 {
@@ -86,6 +153,8 @@ static bool format(struct server *s, struct request *r, uint64_t now)
     unsigned due = exchange_encode(&r->exchange, &s->dialect, &c->out);
     if (!due)
         return false;
+    if (r->exchange.strategy->counts_names)
+        return format_joined(s, r, before, now);
     uint64_t number =
         slots_push(&c->slots, SLOT_REQUEST, r, now, buf_len(&c->out) - before);
     for (unsigned i = 1; i < due; i++)
@@ -123,12 +192,6 @@ static void fail_apart(struct server *s, struct request *r)
         "in a Redis Cluster the keys of a lock must have the same "
         "slot, which a name with '}' and no hash tag prevents");
     request_fail(s, r, FAULT_SLOTS, false);
-}
-
-static void fail_without_memory(struct server *s, struct request *r)
-{
-    text_set(&s->why, "out of memory: cannot store the command");
-    request_fail(s, r, FAULT_SYSTEM, false);
 }
 
 /* The first record is begun over a connection whose handshake did not ask how
@@ -177,14 +240,6 @@ void server_write_marker(struct server *s, int64_t age_ms, uint64_t now)
             &c->slots, SLOT_MARKER, NULL, now, buf_len(&c->out) - before);
 }
 
-/* Has it to wait until the Sentinels name this server again? */
-static bool must_await_sentinels(
-    const struct server *s, const struct request *r, uint64_t now)
-{
-    return s->confirmed_at && !confirm_covers(*s->confirmed_at, now) &&
-           weigh_needs_confirmation(r->exchange.verb->kind);
-}
-
 /* Likewise, where some may have to wait. */
 static struct request *take_confirmed(struct server *s, uint64_t now)
 {
@@ -221,59 +276,6 @@ void requests_unconfirmed(struct server *s, enum fault fault, uint64_t now)
     s->awaits_sentinels = false;
 }
 
-/* Takes the requests that can be sent in one command with all[0], which are
- * next in the queue. Returns how many all are. */
-static unsigned take_followers(
-    struct server *s, struct request **all, uint64_t now)
-{
-    unsigned count = 1;
-    while (count < COMMAND_NAMES && !list_empty(&s->queued)) {
-        struct request *r = list_entry(s->queued.next, struct request, node);
-        if (!exchange_follows(&r->exchange, &all[count - 1]->exchange) ||
-            !exchange_may_join(&r->exchange, &s->dialect) ||
-            must_await_sentinels(s, r, now))
-            break;
-        list_remove(&r->node);
-        all[count++] = r;
-    }
-    return count;
-}
-
-/* The same as format() for r and those behind it that acquire names of the same
- * lock: one command and one reply, and a slot for each. No single one could be
- * taken back, so all count as sent at once. */
-static bool format_joined(struct server *s, struct request *r, uint64_t now)
-{
-    struct conn *c = &s->conn;
-    struct request *all[COMMAND_NAMES] = {r};
-    struct exchange *of[COMMAND_NAMES];
-    unsigned count = take_followers(s, all, now);
-    size_t before = buf_len(&c->out);
-    for (unsigned i = 0; i < count; i++)
-        of[i] = &all[i]->exchange;
-    if (!slots_reserve(&c->slots, count) ||
-        !exchange_encode_joined(of, count, &c->out)) {
-        for (unsigned i = 1; i < count; i++)
-            fail_without_memory(s, all[i]);
-        return false;
-    }
-    for (unsigned i = 0; i < count; i++)
-        note_sent(s, all[i],
-            slots_push(&c->slots, SLOT_REQUEST, all[i], now,
-                i ? 0 : buf_len(&c->out) - before),
-            now);
-    slots_at(&c->slots, c->slots.count - count)->sharing = count - 1;
-    conn_commit(c);
-    return true;
-}
-
-static bool format_next(struct server *s, struct request *r, uint64_t now)
-{
-    bool joins = verb_asks_after(r->exchange.verb) &&
-                 exchange_may_join(&r->exchange, &s->dialect);
-    return joins ? format_joined(s, r, now) : format(s, r, now);
-}
-
 static void format_waiting(struct server *s, uint64_t now)
 {
     bool guards = s->handshake_terms.age && may_format(s);
@@ -301,7 +303,7 @@ static void format_waiting(struct server *s, uint64_t now)
             request_fail_late(s, r);
         } else if (s->facts.cluster && key_is_apart(r->exchange.verb->key)) {
             fail_apart(s, r);
-        } else if (!format_next(s, r, now)) {
+        } else if (!format(s, r, now)) {
             fail_without_memory(s, r);
         }
     }

@@ -532,16 +532,15 @@ bool server_next(struct server *s, struct completion *c, uint64_t now)
             end_connection(s, s->end_fault, now);
             continue;
         }
-        int got = s->conn.sharing ? 1
-                                  : reader_next(s->conn.reader, expected(s),
-                                        &s->conn.reply);
+        const struct reply *reply = NULL;
+        int got = reader_next(s->conn.reader, expected(s), &reply);
         if (got == 0 && s->end_fault)
             end_connection(s, s->end_fault, now);
         else if (got == 0 && s->conn.transport.pending)
             read_once(s);
         else if (got == 0 && !end_stale(s, now))
             return false;
-        else if (got != 0 && take_reply(s, got, s->conn.reply, c, now))
+        else if (got != 0 && take_reply(s, got, reply, c, now))
             return true;
     }
 }

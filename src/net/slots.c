@@ -26,15 +26,6 @@ bool slots_reserve(struct slots *s, size_t more)
     return true;
 }
 
-uint64_t slots_push(struct slots *s, enum slot_kind kind, void *owner,
-    uint64_t sent_at, size_t bytes)
-{
-    s->count++;
-    *slots_at(s, s->count - 1) = (struct slot){
-        .kind = kind, .owner = owner, .sent_at = sent_at, .bytes = bytes};
-    return slots_end(s) - 1;
-}
-
 void slots_unpush(struct slots *s)
 {
     s->count--;

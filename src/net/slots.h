@@ -31,12 +31,12 @@ enum slot_kind {
 
 struct slot {
     enum slot_kind kind;
-    void *owner;
-    uint64_t sent_at;
-    size_t bytes; /* of the command; 0 for the rest of a group of commands */
     /* A command that acquires several names (acquire_after.lua) has a slot for
      * each, and one reply: how many slots follow that share it. */
     unsigned sharing;
+    void *owner;
+    uint64_t sent_at;
+    size_t bytes; /* of the command; 0 for the rest of a group of commands */
 };
 
 struct slots {
@@ -46,12 +46,9 @@ struct slots {
 };
 
 bool slots_reserve(struct slots *s, size_t more); /* false: no memory */
-/* After slots_reserve(). Returns its number. No other slot shares its reply. */
-uint64_t slots_push(struct slots *s, enum slot_kind kind, void *owner,
-    uint64_t sent_at, size_t bytes);
-void slots_unpush(struct slots *s);     /* takes back the newest */
-struct slot slots_pop(struct slots *s); /* count > 0 */
-void slots_clear(struct slots *s);      /* numbers begin with 0 again */
+void slots_unpush(struct slots *s);               /* takes back the newest */
+struct slot slots_pop(struct slots *s);           /* count > 0 */
+void slots_clear(struct slots *s); /* numbers begin with 0 again */
 void slots_free(struct slots *s);
 
 /* index counts from the oldest. */
@@ -64,6 +61,16 @@ static inline struct slot *slots_at(const struct slots *s, size_t index)
 static inline uint64_t slots_end(const struct slots *s)
 {
     return s->popped + s->count;
+}
+
+/* After slots_reserve(). Returns its number. No other slot shares its reply. */
+static inline uint64_t slots_push(struct slots *s, enum slot_kind kind,
+    void *owner, uint64_t sent_at, size_t bytes)
+{
+    s->count++;
+    *slots_at(s, s->count - 1) = (struct slot){
+        .kind = kind, .owner = owner, .sent_at = sent_at, .bytes = bytes};
+    return slots_end(s) - 1;
 }
 
 #endif

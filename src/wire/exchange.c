@@ -113,25 +113,25 @@ static unsigned char *remembered_strategy(
                     : &dialect->preferred[x->verb->kind];
 }
 
-static struct strategies_range range_of(const struct exchange *x)
+static struct strategies_range range_of(const struct exchange *x, bool with_end)
 {
     if (x->shared)
         return STRATEGIES_OF_SHARED;
-    return strategies_range(x->dialect, x->verb->kind, wants_end_in_value(x));
+    return strategies_range(x->dialect, x->verb->kind, with_end);
 }
 
 static void choose_strategy(struct exchange *x)
 {
     bool with_end = wants_end_in_value(x);
-    struct strategies_range range = range_of(x);
+    struct strategies_range range = range_of(x, with_end);
 
     x->strategy_index = *remembered_strategy(x, with_end);
     if (x->strategy_index < range.first || x->strategy_index >= range.end)
         x->strategy_index = (unsigned char)range.first;
 }
 
-/* Chooses how the current step is sent. */
-static void begin_step(struct exchange *x, struct dialect *dialect)
+unsigned exchange_encode(
+    struct exchange *x, struct dialect *dialect, struct buf *out)
 {
     if (x->dialect && x->connection != dialect->connection)
         restart(x);
@@ -147,22 +147,14 @@ static void begin_step(struct exchange *x, struct dialect *dialect)
     if (verb_acquires(x->verb->kind))
         x->written = x->strategy->ttl_is_in_value ? WRITTEN_END : WRITTEN_TOKEN;
     x->encoded_at = dialect->now;
-    x->name = x->strategy->counts_names;
-}
-
-unsigned exchange_encode(
-    struct exchange *x, struct dialect *dialect, struct buf *out)
-{
-    begin_step(x, dialect);
     x->due = (unsigned char)x->strategy->encode(x, out);
     if (x->due && x->step >= STEP_WATCH)
         dialect->in_transaction = x;
     return x->due;
 }
 
-bool exchange_may_join(struct exchange *x, struct dialect *dialect)
+bool exchange_may_join(const struct exchange *x)
 {
-    begin_step(x, dialect);
     return x->strategy->counts_names && !scripted_as_text(x);
 }
 
@@ -179,11 +171,10 @@ bool exchange_encode_joined(
 {
     const struct verb *verbs[COMMAND_NAMES];
     for (unsigned i = 0; i < count; i++) {
-        of[i]->due = 1;
         of[i]->name = (unsigned char)(i + 1);
         verbs[i] = of[i]->verb;
     }
-    return command_acquire_after(out, verbs, count, false);
+    return command_acquire_after(out, verbs, count, scripted_as_text(of[0]));
 }
 
 bool exchange_end_is_in_value(const struct exchange *x)
@@ -306,7 +297,7 @@ static bool next_strategy(struct exchange *x, unsigned first, unsigned end)
  * only the script, which is the first strategy, can say what it is. */
 static bool fall_back(struct exchange *x)
 {
-    struct strategies_range range = range_of(x);
+    struct strategies_range range = range_of(x, wants_end_in_value(x));
     bool no_string =
         x->outcome.fault == FAULT_WRONG_TYPE || x->refused == FAULT_WRONG_TYPE;
 

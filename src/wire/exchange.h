@@ -50,15 +50,17 @@ bool exchange_may_send(const struct exchange *x, const struct dialect *dialect);
 unsigned exchange_encode(
     struct exchange *x, struct dialect *dialect, struct buf *out);
 
-/* Of a verb that asks for a name after another one: may its current step, which
- * is not encoded yet, be part of one command for several? */
-bool exchange_may_join(struct exchange *x, struct dialect *dialect);
+/* Of one whose current step was encoded: could its command, to acquire one of
+ * several names (verb.after), be one command for several? */
+bool exchange_may_join(const struct exchange *x);
 /* Does x ask for the name behind that of `before`, in the same call? */
 bool exchange_follows(const struct exchange *x, const struct exchange *before);
-/* Appends one command for all: they may join, and each follows the one before
- * it. False: no memory, out unchanged. */
+/* Appends one command in place of theirs, which were taken back: each follows
+ * the one before it, and if there is more than one, all may join. False: no
+ * memory, out unchanged. */
 bool exchange_encode_joined(
     struct exchange *const *of, unsigned count, struct buf *out);
+
 enum exchange_next exchange_reply(
     struct exchange *x, const struct reply *reply);
 

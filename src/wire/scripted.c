@@ -193,6 +193,7 @@ enum exchange_next scripted_inspected(
 
 unsigned scripted_after(struct exchange *x, struct buf *out)
 {
+    x->name = 1;
     return command_acquire_after(out, &x->verb, 1, scripted_as_text(x)) ? 1 : 0;
 }
 

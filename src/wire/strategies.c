@@ -158,7 +158,7 @@ const struct strategy *strategies_for(const struct exchange *x)
             return &timestamps_takeover;
         if (x->verb->counter.len > 0)
             return &fenced_strategy;
-        if (verb_asks_after(x->verb))
+        if (x->verb->after)
             return &set_after;
     }
     return strategies_at(kind, x->strategy_index);
