@@ -46,10 +46,11 @@
  * applied; Z timeout, perhaps applied; v applied, but void (too few replicas);
  * 0 not decided.
  *
- * What is done: T a token; S send (with the verb's letter: see add_verb), U
- * undo, L leave, K skip, C clean, A claim, M adopt, ? the line is offered: each
- * followed by the server if there are several, and r before it if it is the
- * renewal's. =ok, =yes, ...: the call's result or the machine's verdict.
+ * What is done: T a token; S send (with the verb's letter: see add_verb() in
+ * unit/scene_parts.h), U undo, L leave, K skip, C clean, A claim, M adopt, ?
+ * the line is offered: each followed by the server if there are several, and r
+ * before it if it is the renewal's. =ok, =yes, ...: the call's result or the
+ * machine's verdict.
  */
 #ifndef NXLOCK_TESTS_SCENE_H
 #define NXLOCK_TESTS_SCENE_H

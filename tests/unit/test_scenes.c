@@ -2,7 +2,7 @@
 /*
  * Plays the scenes of every file of unit/scenes, one test each, named by its
  * file and scene; unit/scene.h says what is in these files. One that fails says
- * at which step, what was expected, and what was seen.
+ * in which line it is, at which step, what was expected, and what was seen.
  */
 #include "unit/scene_eligibility.h"
 #include "unit/scene_parts.h"
@@ -19,18 +19,20 @@ static const struct scene_machine *const machines[] = {&life_machine,
 
 static struct text_scene {
     char *text, *name, *steps, *does, *with;
+    const char *path; /* of its file */
+    unsigned row;     /* its line there */
     const struct scene_machine *machine;
     const char *failed; /* the first step after which it is another trace */
 } scenes[SCENES_MAX];
 static struct CMUnitTest tests[SCENES_MAX];
 static size_t count;
 static struct text_scene *playing;
+static char playing_step[64]; /* empty: all are over */
 
 static void play_step(char *word)
 {
-    char copy[64];
-    snprintf(copy, sizeof(copy), "%s", word);
-    step(copy);
+    snprintf(playing_step, sizeof(playing_step), "%s", word);
+    step(playing_step);
     size_t len = strlen(scene.trace);
     bool same = !strncmp(scene.trace, playing->does, len) &&
                 (len == 0 || !playing->does[len] || playing->does[len] == ' ');
@@ -43,17 +45,28 @@ static void play_scene(void **state)
     playing = *state;
     scene_begin(playing->machine, playing->with);
     each_word(playing->steps, play_step);
-    if (!strcmp(scene.trace, playing->does))
-        return;
-    fail_msg("\n  %s\n  steps     %s\n  options   %s\n  expected  %s\n"
-             "  seen      %s\n  from      %s",
-        playing->name, playing->steps, playing->with, playing->does,
-        scene.trace, playing->failed ? playing->failed : "the end: too little");
+    *playing_step = '\0';
+    if (strcmp(scene.trace, playing->does) != 0)
+        fail();
+}
+
+/* Also for an assertion of a machine, which does not know the scene. */
+static void report_scene(void)
+{
+    const char *from = playing->failed ? playing->failed
+                       : *playing_step ? playing_step
+                                       : "the end: too little";
+    print_error("%s:%u:\n  steps     %s\n  options   %s\n  expected  %s\n"
+                "  seen      %s\n  from      %s\n",
+        playing->path, playing->row, playing->steps, playing->with,
+        playing->does, scene.trace, from);
 }
 
 static int end_scene(void **state)
 {
     (void)state;
+    if (!test_state.finished)
+        report_scene();
     if (scene.machine && scene.machine->stop)
         scene.machine->stop();
     return 0;
@@ -79,7 +92,7 @@ static char *column(char **rest)
     return text;
 }
 
-static void add_scene(const char *path, char *text,
+static void add_scene(const char *path, unsigned row, char *text,
     const struct scene_machine *machine, const char *with)
 {
     struct text_scene *s = &scenes[count];
@@ -96,13 +109,15 @@ static void add_scene(const char *path, char *text,
         asprintf(&s->name, "%.*s: %s", (int)strcspn(file, "."), file, name) < 0)
         broken(path, text);
     s->machine = machine;
+    s->path = path;
+    s->row = row;
     tests[count++] = (struct CMUnitTest){.name = s->name,
         .test_func = play_scene,
         .teardown_func = end_scene,
         .initial_state = s};
 }
 
-static void read_line(const char *path, char *text)
+static void read_line(const char *path, unsigned row, char *text)
 {
     static const struct scene_machine *machine;
     static char with[256];
@@ -115,7 +130,7 @@ static void read_line(const char *path, char *text)
     } else if (!strncmp(text, "options", 7)) {
         snprintf(with, sizeof(with), "%s", text + 7);
     } else {
-        add_scene(path, text, machine, with);
+        add_scene(path, row, text, machine, with);
     }
 }
 
@@ -123,6 +138,7 @@ static void read_file(const char *path)
 {
     char *text = NULL, whole[2048] = "";
     size_t size = 0;
+    unsigned row = 0, begun_at = 0;
     FILE *file = fopen(path, "r");
     if (!file)
         broken(path, "no such file");
@@ -131,14 +147,16 @@ static void read_file(const char *path)
         if (more)
             text[strcspn(text, "\n")] = '\0';
         bool continues = more && *text == ' ';
+        row++;
         if (!continues && *whole) {
-            read_line(path, whole);
+            read_line(path, begun_at, whole);
             *whole = '\0';
         }
         if (!more || *text == '#' || *text == '\0')
             continue;
         if (strlen(whole) + strlen(text) >= sizeof(whole))
             broken(path, text);
+        begun_at = *whole ? begun_at : row;
         strcat(whole, text);
     }
     free(text);
@@ -152,7 +170,6 @@ int main(void)
         broken(SCENES_DIR, "no scenes");
     for (size_t i = 0; i < found.gl_pathc; i++)
         read_file(found.gl_pathv[i]);
-    globfree(&found);
     int failed = test_run_group("scenes", tests, count, NULL, NULL);
     for (size_t i = 0; i < count; i++) {
         free(scenes[i].text);
@@ -160,5 +177,6 @@ int main(void)
         free(scenes[i].with);
         free((char *)scenes[i].failed);
     }
+    globfree(&found);
     return failed;
 }
