@@ -6,6 +6,9 @@
  * - is watched: one that does not end within TEST_TIMEOUT_S ends the program
  *   with its name, instead of hanging it (NXLOCK_TEST_TIMEOUT: seconds);
  * - leaves no descriptor open behind (unless it calls test_ignore_fds());
+ * - has its name beside its message if it fails: meson shows what a program
+ *   prints to standard error far from the names, which go to standard output;
+ * - can be run alone: NXLOCK_TEST_CASE is its name, or a pattern with *;
  * - can be skipped from a fixture, with a reason (test_skip()).
  *
  * It is all in this header so that a test needs no other object. cmocka's
@@ -42,8 +45,10 @@ struct test_state {
     enum test_phase phase;
     const struct CMUnitTest *own; /* the test as its author wrote it */
     bool finished;                /* its body returned */
+    bool skipped;                 /* its body ended by skip() */
     bool fds_ignored;
     int fds;
+    size_t begun; /* how many tests were */
     bool skip, skip_all;
     void *group_state;
     CMFixtureFunction group_setup, group_teardown;
@@ -139,6 +144,9 @@ static inline void test_assert_no_text(
         }                                                                      \
     } while (0)
 
+#undef skip
+#define skip() (test_state.skipped = true, _skip(__FILE__, __LINE__))
+
 /* This test may leave descriptors open. */
 static inline void test_ignore_fds(void)
 {
@@ -207,7 +215,8 @@ static inline int test_wrapped_setup(void **state)
     int rc = 0;
 
     test_state.own = own;
-    test_state.finished = test_state.fds_ignored = false;
+    test_state.begun++;
+    test_state.finished = test_state.skipped = test_state.fds_ignored = false;
     test_state.skip = test_state.skip_all;
     test_state.fds = count_fds();
     test_watch(own->name);
@@ -244,6 +253,8 @@ static inline int test_wrapped_teardown(void **state)
     int rc = 0;
 
     test_state.phase = TEST_OUTSIDE;
+    if (!test_state.finished && !test_state.skipped)
+        print_error("%s failed:\n", test_state.name);
     if (test_state.own->teardown_func && !test_state.skip)
         rc = test_state.own->teardown_func(state);
     if (test_state.finished && !test_state.fds_ignored && !test_fds_closed()) {
@@ -284,6 +295,7 @@ static inline int test_run_group(const char *name,
 {
     struct CMUnitTest *wrapped = calloc(count + 1, sizeof(*wrapped));
     struct CMUnitTest *own = calloc(count + 1, sizeof(*own));
+    const char *only = getenv("NXLOCK_TEST_CASE");
     if (!wrapped || !own)
         abort();
     for (size_t i = 0; i < count; i++) {
@@ -295,11 +307,17 @@ static inline int test_run_group(const char *name,
     test_state.group_teardown = teardown;
     test_state.group_state = NULL;
     test_state.skip_all = false;
+    test_state.begun = 0;
+    cmocka_set_test_filter(only);
     setvbuf(stdout, NULL, _IOLBF, 0); /* what was said outlives a crash */
     int rc = _cmocka_run_group_tests(name, wrapped, count,
         test_wrapped_group_setup, test_wrapped_group_teardown);
     free(wrapped);
     free(own);
+    if (only && rc == 0 && test_state.begun == 0) {
+        print_error("NXLOCK_TEST_CASE: no test is called %s\n", only);
+        return 1;
+    }
     return rc;
 }
 

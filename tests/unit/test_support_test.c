@@ -181,6 +181,30 @@ static void test_skipping(void **state)
     expect_group(&tests[2], skips_in_setup, true, "SKIPPED ] must_not_run");
 }
 
+/* A message names its test, and a test that was skipped has none. */
+static void test_a_failure_has_its_name(void **state)
+{
+    (void)state;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lacks_text), cmocka_unit_test(skips)};
+    struct bytes said = {NULL, 0, 0};
+    expect_group(&tests[0], NULL, false, "in \"abc\"\nlacks_text failed:\n");
+    assert_int_equal(run_group(&tests[1], NULL, &said), 0);
+    assert_null(strstr(said.data, "failed:"));
+    bytes_free(&said);
+}
+
+static void test_one_alone(void **state)
+{
+    (void)state;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes), cmocka_unit_test(must_not_run)};
+    setenv("NXLOCK_TEST_CASE", "pass*", 1);
+    expect_group(&tests[0], NULL, true, "OK ] passes");
+    expect_group(&tests[1], NULL, false, "no test is called pass*");
+    unsetenv("NXLOCK_TEST_CASE");
+}
+
 static void test_fixtures(void **state)
 {
     (void)state;
@@ -202,6 +226,8 @@ int main(void)
         cmocka_unit_test(test_descriptors_are_counted),
         cmocka_unit_test(test_a_hung_test_ends),
         cmocka_unit_test(test_skipping),
+        cmocka_unit_test(test_a_failure_has_its_name),
+        cmocka_unit_test(test_one_alone),
         cmocka_unit_test(test_fixtures),
     };
     return cmocka_run_group_tests_name("support_test", tests, NULL, NULL);
