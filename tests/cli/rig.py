@@ -68,8 +68,10 @@ class Tap:
         self.number += 1
         if not good:
             self.bad = 1
-            for line in str(note).splitlines():
-                print(f"# {line}")
+            # meson test --print-errorlogs shows this, and not standard output.
+            why = [f"failed: {self.about}{name}", *str(note).splitlines()]
+            print(*(f"# {line}" for line in why), sep="\n", file=sys.stderr,
+                  flush=True)
         print(f"{'' if good else 'not '}ok {self.number} - "
               f"{self.about}{name}", flush=True)
         return good

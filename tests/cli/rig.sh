@@ -57,6 +57,8 @@ result() { # CODE NAME: one line of TAP
         echo "ok $number - $case_name$2"
     else
         echo "not ok $number - $case_name$2"
+        # meson test --print-errorlogs shows this, and not standard output.
+        echo "# failed: $case_name$2" >&2
         bad=1
     fi
 }
@@ -118,7 +120,7 @@ finish() { # waits for $pid, but not for ever; its code
 ends() { # CODE NAME: the one that was launched
     finish
     code=$?
-    [ "$code" -eq "$1" ] || echo "# code $code: $(cat "$dir/err")"
+    [ "$code" -eq "$1" ] || echo "# code $code, not $1: $(cat "$dir/err")" >&2
     [ "$code" -eq "$1" ]
     begin_case $? "$2"
 }
@@ -165,7 +167,8 @@ gives() { # CODE NAME ARGUMENT...
     name=$2
     shift 2
     nx "$@"
-    [ "$code" -eq "$want" ] || echo "# code $code: $(cat "$dir/err")"
+    [ "$code" -eq "$want" ] ||
+        echo "# code $code, not $want: $(cat "$dir/err")" >&2
     [ "$code" -eq "$want" ]
     begin_case $? "$name"
 }
@@ -184,8 +187,8 @@ said() { # NAME TEXT...: each stands on standard error
         case $err_text in
         *"$words"*) continue ;;
         esac
-        echo "# said: $err_text"
-        echo "# lacks: $words"
+        echo "# said: $err_text" >&2
+        echo "# lacks: $words" >&2
         result 1 "$name"
         return
     done
