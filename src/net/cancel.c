@@ -174,7 +174,8 @@ static bool cancel_formatted(
     /* If the first of two replies has come, its slot is gone. */
     uint64_t number = later(r->slot, slots->popped);
     size_t index = (size_t)(number - slots->popped);
-    bool unsent = number >= s->conn.first_unsent;
+    bool unsent =
+        number >= s->conn.first_unsent && !exchange_is_joined(&r->exchange);
     int place = -1;
     struct cancelled what =
         describe(r, unsent ? CANCEL_UNSENT : CANCEL_SENT, undo);

@@ -262,13 +262,6 @@ void conn_withdraw(struct conn *c, uint64_t number, size_t n)
         (void)set_blocked(c, false);
 }
 
-void conn_commit(struct conn *c)
-{
-    fill_holes(c);
-    c->first_unsent = slots_end(&c->slots);
-    c->rest = buf_len(&c->out);
-}
-
 bool conn_pop(struct conn *c, struct slot *slot)
 {
     if (c->first_unsent == c->slots.popped)

@@ -56,9 +56,6 @@ size_t conn_unsent_slots(const struct conn *c);
  * group of unsent ones. No other slot's number changes. */
 void conn_withdraw(struct conn *c, uint64_t number, size_t n);
 
-/* All commands count as sent from now on: they cannot be taken back. */
-void conn_commit(struct conn *c);
-
 /* Takes out the oldest slot, whose reply has come. False: no reply is due,
  * because there is no command of which a byte was sent. */
 bool conn_pop(struct conn *c, struct slot *slot);

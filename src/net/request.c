@@ -115,7 +115,7 @@ static unsigned take_followers(
 
 /* r's command, from `before` on, acquires one of several names: those behind it
  * that want the next names are sent with it, as one command with one reply and
- * a slot for each. No single one could be taken back, so all count as sent. */
+ * a slot for each. No single one can be taken back: see cancel_formatted(). */
 static bool format_joined(
     struct server *s, struct request *r, size_t before, uint64_t now)
 {
@@ -138,7 +138,6 @@ static bool format_joined(
                 i ? 0 : buf_len(&c->out) - before),
             now);
     slots_at(&c->slots, c->slots.count - count)->sharing = count - 1;
-    conn_commit(c);
     return true;
 }
 

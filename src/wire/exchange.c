@@ -172,9 +172,15 @@ bool exchange_encode_joined(
     const struct verb *verbs[COMMAND_NAMES];
     for (unsigned i = 0; i < count; i++) {
         of[i]->name = (unsigned char)(i + 1);
+        of[i]->names = (unsigned char)count;
         verbs[i] = of[i]->verb;
     }
     return command_acquire_after(out, verbs, count, scripted_as_text(of[0]));
+}
+
+bool exchange_is_joined(const struct exchange *x)
+{
+    return x->strategy->counts_names && x->names > 1;
 }
 
 bool exchange_end_is_in_value(const struct exchange *x)

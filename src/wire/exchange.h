@@ -60,6 +60,8 @@ bool exchange_follows(const struct exchange *x, const struct exchange *before);
  * memory, out unchanged. */
 bool exchange_encode_joined(
     struct exchange *const *of, unsigned count, struct buf *out);
+/* Is the command of x, whose current step was formatted, one for several? */
+bool exchange_is_joined(const struct exchange *x);
 
 enum exchange_next exchange_reply(
     struct exchange *x, const struct reply *reply);

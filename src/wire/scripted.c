@@ -193,7 +193,7 @@ enum exchange_next scripted_inspected(
 
 unsigned scripted_after(struct exchange *x, struct buf *out)
 {
-    x->name = 1;
+    x->names = x->name = 1;
     return command_acquire_after(out, &x->verb, 1, scripted_as_text(x)) ? 1 : 0;
 }
 
@@ -202,7 +202,8 @@ enum exchange_next scripted_acquired_after(
 {
     if (scripted_wants_text(x, reply))
         return EXCHANGE_AGAIN;
-    if (reply->kind == REPLY_INTEGER && reply->integer >= 0)
+    if (reply->kind == REPLY_INTEGER && reply->integer >= 0 &&
+        reply->integer <= x->names)
         return strategy_decide(x,
             reply->integer >= x->name ? OUTCOME_GRANTED : OUTCOME_BUSY,
             LEFT_UNKNOWN);

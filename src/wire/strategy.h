@@ -119,8 +119,8 @@ struct exchange {
     int64_t refusals;        /* rights.c: commands, as bits */
     unsigned char next_step; /* fenced.c */
     /* Its command may be for several names (verb.after), and is replied to with
-     * how many were acquired: which of them is its own, from 1 on */
-    unsigned char name;
+     * how many were acquired: how many it asks for, and which is its own */
+    unsigned char names, name;
     uint64_t encoded_at; /* when the current step was encoded */
     uint64_t check_at;   /* ACQUIRE: earliest next EXCHANGE_PHASE_CHECK_VALUE */
     /* The lock could not be handed over: not tried again before this time. It

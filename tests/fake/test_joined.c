@@ -106,6 +106,8 @@ static const struct row cut_rows[] = {
     {"a reply that is no number", ASK OK "SEND +OK\\r\\n\nEXPECT-CLOSE\n",
         NXL_UNKNOWN},
     {"nil", ASK OK NIL "EXPECT-CLOSE\n", NXL_UNKNOWN},
+    {"more names than were asked for", ASK OK "SEND :4\\r\\n\nEXPECT-CLOSE\n",
+        NXL_UNKNOWN},
     {"a negative number", ASK OK "SEND :-1\\r\\n\nEXPECT-CLOSE\n", NXL_UNKNOWN},
 };
 
@@ -204,6 +206,111 @@ static void cancelled_and_cut(void **state)
     rig_close(&r);
 }
 
+/* ------------------------------------------------------ the socket is full */
+
+#define BIG 65536
+#define MANY 12
+
+/* The socket takes no more: they are formatted in front of what follows. */
+static void fill(nxl_client *client, nxl_lock **big)
+{
+    char name[BIG];
+    for (int i = 0; i < MANY; i++) {
+        nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+        options.name_length = BIG;
+        memset(name, 'a' + i, BIG);
+        assert_int_equal(nxl_lock_new(&big[i], client, name, &options), NXL_OK);
+        assert_int_equal(nxl_lock_acquire_start(big[i], 0), NXL_PENDING);
+    }
+}
+
+static void close_full(struct rig *r, nxl_lock **big, nxl_lock *lock)
+{
+    for (int i = 0; i < MANY; i++)
+        nxl_lock_free(big[i]);
+    nxl_lock_free(lock);
+    rig_close(r);
+}
+
+/* Formatted behind a release that does not leave before its lease is over: the
+ * release is not sent then, for another process may have adopted the token. */
+static void release_in_front(void **state)
+{
+    (void)state;
+    struct rig r = rig_open(SHAKE WORKS "EXPECT SET s $s NX PX 1000\n" OK
+                                        "WAIT-FOR read\nSERVE\n",
+        'u', "timeout_ms=60000");
+    nxl_lock *big[MANY], *lock = four_names(r.client);
+    nxl_lock *small = lock_of_name(r.client, "s", 1000);
+    cycle_by_loop(&r);
+    assert_int_equal(acquire_by_loop(r.client, small, 0), NXL_OK);
+    fill(r.client, big);
+    assert_int_equal(nxl_lock_release_start(small), NXL_PENDING);
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    assert_int_equal(event_result(r.client, small), NXL_LOST);
+    fake_signal(r.fake, "read");
+    for (int i = 0; i < MANY + 1; i++) /* SERVE has no script of two keys */
+        (void)event_result(r.client, NULL);
+    assert_non_null(strstr(fake_log(r.fake), "4 a b c d"));
+    assert_null(strstr(fake_log(r.fake), " 1 s "));
+    nxl_lock_free(small);
+    close_full(&r, big, lock);
+}
+
+/* Cancelled before it leaves: it leaves nonetheless, and is undone. */
+static void cancelled_while_full(void **state)
+{
+    (void)state;
+    struct rig r =
+        rig_open(SHAKE WORKS "WAIT-FOR read\nSERVE\n", 'u', "timeout_ms=60000");
+    nxl_lock *big[MANY], *lock = four_names(r.client);
+    cycle_by_loop(&r);
+    fill(r.client, big);
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    turn(r.client, 0);
+    nxl_lock_cancel(lock);
+    assert_int_equal(event_result(r.client, lock), NXL_CANCELLED);
+    fake_signal(r.fake, "read");
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(event_result(r.client, NULL), NXL_OK);
+    cycle_by_loop(&r);
+    assert_null(strstr(fake_log(r.fake), "SET a "));
+    assert_non_null(strstr(fake_log(r.fake), "4 a b c d"));
+    assert_non_null(strstr(fake_log(r.fake), " 1 b "));
+    assert_non_null(strstr(fake_log(r.fake), " 1 c "));
+    assert_non_null(strstr(fake_log(r.fake), " 1 d "));
+    close_full(&r, big, lock);
+}
+
+/* The connection is lost before it leaves: it is sent over the next one, and
+ * there is nothing to be undone before. */
+static void lost_while_full(void **state)
+{
+    (void)state;
+    struct rig r =
+        rig_open(SHAKE WORKS "WAIT-FOR close\nCLOSE\n" NEXT "SERVE\n", 'u',
+            "timeout_ms=60000");
+    nxl_lock *big[MANY], *lock = four_names(r.client);
+    const char *log;
+    cycle_by_loop(&r);
+    fill(r.client, big);
+    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
+    turn(r.client, 0);
+    fake_signal(r.fake, "close");
+    for (int i = 0; i < MANY + 1; i++)
+        (void)event_result(r.client, NULL);
+    log = fake_log(r.fake);
+    const char *set = strstr(log, "\n1 SET a "),
+               *joined = strstr(log, "4 a b c");
+    assert_true(set && joined && set < joined);
+    for (const char *name = "bcd"; *name; name++) {
+        const char key[] = {' ', '1', ' ', *name, ' ', '\0'};
+        const char *undo = strstr(log, key);
+        assert_true(!undo || undo > joined);
+    }
+    close_full(&r, big, lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +318,9 @@ int main(void)
         cmocka_unit_test(no_reply),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(cancelled_and_cut),
+        cmocka_unit_test(release_in_front),
+        cmocka_unit_test(cancelled_while_full),
+        cmocka_unit_test(lost_while_full),
     };
     return cmocka_run_group_tests_name("joined", tests, NULL, NULL);
 }

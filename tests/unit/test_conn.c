@@ -110,32 +110,6 @@ static void everything_is_sent(void **state)
     assert_string_equal(arrived(), "first;second;");
 }
 
-/* What was there before can no longer be taken back either; what comes behind
- * it can, and holes are closed before. */
-static void what_is_committed_counts_as_sent(void **state)
-{
-    (void)state;
-    struct conn *c = &pair.conn;
-    add("first;", 1);
-    add("taken back;", 1);
-    add("several;", 3);
-    conn_withdraw(c, 1, 1);
-    conn_commit(c);
-    assert_int_equal(conn_unsent_slots(c), 0);
-    add("behind;", 1);
-    assert_int_equal(conn_unsent_slots(c), 1);
-    flush_allowing(3);
-    assert_int_equal(conn_unsent_slots(c), 1);
-    conn_withdraw(c, slots_end(&c->slots) - 1, 1);
-    flush();
-    assert_string_equal(arrived(), "first;several;");
-    assert_int_equal(buf_len(&c->out), 0);
-    add("next;", 1);
-    assert_int_equal(conn_unsent_slots(c), 1);
-    flush();
-    assert_string_equal(arrived(), "first;several;next;");
-}
-
 static void a_full_socket_blocks_and_goes_on(void **state)
 {
     (void)state;
@@ -444,7 +418,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         conn_test(everything_is_sent),
-        conn_test(what_is_committed_counts_as_sent),
         conn_test(a_full_socket_blocks_and_goes_on),
         conn_test(a_peer_that_is_gone),
         conn_test(replies_come_in),
