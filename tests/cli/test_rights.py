@@ -100,6 +100,8 @@ class Rights:
                        f"{what}: a remedy: {without not in NOT_SHOWN}",
                        "\n".join(lines))
         for remedy in remedies[:1]:
+            self.tap.check(f" {CHANNELS}{NAME}*" in remedy,
+                           f"{what}: no channel of another name", remedy)
             self.server.cli(*remedy.split())
             code, lines, refused = self.ask(NAME)
             self.tap.check(code == 0 and not self.remedies(lines)

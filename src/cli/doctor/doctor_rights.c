@@ -16,6 +16,9 @@
 #include "cli/report/report.h"
 
 #define GRANT_ROOM 2048
+/* A channel is nxl:UUID:KEY. A `*` for the UUID would also match the channels
+ * of other names that end like this one, such as nxl:UUID:x:NAME. */
+#define ANY_UUID "????????????????????????????????????"
 
 /* The features that docs/acl.md lists for each command. */
 enum {
@@ -34,7 +37,7 @@ const char *doctor_grant(struct doctor *d, int result)
     if (result != NXL_E_DENIED)
         return NULL;
     snprintf(words, sizeof(words),
-        "%sACL SETUSER USER %s ~%s* ~{%s*%s &nxl:*:%s*",
+        "%sACL SETUSER USER %s ~%s* ~{%s*%s &nxl:" ANY_UUID ":%s*",
         d->args->name ? ""
                       : "if the user has permissions for certain names only, "
                         "write one of them: nxlock doctor NAME; otherwise ",
