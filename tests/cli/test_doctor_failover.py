@@ -84,6 +84,10 @@ ROWS = (
         (None, "replica-priority", ""),)),
     ("password", GUARD + "&password=sesame", 1, (
         ("WARN", "clock", "ahead"),)),
+    ("other_password", GUARD + "&password=sesame", 0, (
+        ("note", "clock", "WRONGPASS.*Remedy: give each replica the same"),)),
+    ("same_password", GUARD + "&password=sesame", 1, (
+        ("WARN", "clock", "ahead"),)),
     ("elsewhere", GUARD + "&password=sesame", 0, (
         ("note", "clock", "192.0.2.1:.*password"),)),
     ("closed_port", GUARD + "&password=sesame", 0, (
@@ -170,6 +174,13 @@ class Room(Tap):
         for one in (self.replica, self.primary):
             one.cli(*AT, "masterauth", "sesame")
             one.cli(*AT, "requirepass", "sesame")
+
+    def other_password(self):
+        self.admin(self.replica, *AT, "requirepass", "other")
+
+    def same_password(self):
+        nx("redis-cli", "-s", self.replica.socket, "-a", "other", *AT,
+           "requirepass", "sesame")
 
     def announce(self, name, value, text):
         self.admin(self.replica, *AT, name, value)

@@ -87,6 +87,7 @@ static void ask(struct doctor *d, struct replica *r)
                       : there < before ? there - before
                                        : 0;
     }
+    r->denies = other.result == NXL_E_DENIED;
     snprintf(r->why, sizeof(r->why), "%s", doctor_why(&other));
     answer_free(other.info);
     nxl_client_free(other.client);
@@ -96,6 +97,11 @@ static bool is_silent(struct doctor *d)
 {
     return !d->replica.answers && doctor_detail(d, "%s:%s: %s", d->replica.host,
                                       d->replica.port, d->replica.why);
+}
+
+static bool is_denying(struct doctor *d)
+{
+    return d->replica.denies && is_silent(d);
 }
 
 static bool compared(struct doctor *d)
@@ -117,6 +123,9 @@ static bool is_behind(struct doctor *d)
 }
 
 static const struct check each[] = {
+    {"clock", is_denying, LEVEL_NOTE, 0, "of a replica: unknown",
+        "give each replica the same users, passwords and permissions as the "
+        "primary: after a failover clients need them there"},
     {"clock", is_silent, LEVEL_NOTE, 0, "of a replica: unknown",
         "if clients cannot reach it either, set replica-announce-ip: after a "
         "failover they need its address"},

@@ -34,7 +34,7 @@ struct sentinels {
 struct replica {
     char host[FIELD_ROOM], port[16];
     char why[DETAIL_ROOM]; /* why it does not answer */
-    bool answers;
+    bool answers, denies;
     int64_t priority;
     int64_t ahead_us; /* its clock, at least; negative: behind */
 };
