@@ -222,6 +222,15 @@ class Room(Cases):
             self.user("blind", "~*", "+@all", "-scan")
             self.gives("a user who may not scan",
                        f"list -u {self.as_user('blind')}", 77, "", "scan")
+            self.user("one", "~held", "~{held}:*", "+@all")
+            self.set("other", UUID)
+            self.gives("a user of one name lists all",
+                       f"list -u {self.as_user('one')}", 77,
+                       lambda out: "other" not in out, "cannot list",
+                       "list these: nxlock list 'GLOB'")
+            self.gives("a user of one name lists it",
+                       f"list held -u {self.as_user('one')}", 0,
+                       lambda out: out.startswith("held\t"))
         self.server.cli("FLUSHALL")
 
     def large(self):

@@ -279,7 +279,10 @@ static int take_key(
     if (!slice_starts(lock, scan->prefix))
         return NXL_OK;
     int rc = form->take(scan, key, lock);
-    if (rc != NXL_E_DENIED || form->take == take_exclusive)
+    if (rc != NXL_E_DENIED)
+        return rc;
+    scan->key_denied = form->take == take_exclusive;
+    if (scan->key_denied)
         return rc;
     scan->members_kept |= form->take == take_shared;
     scan->records_kept |= form->take == take_record;
@@ -404,6 +407,9 @@ static void report_left_out(struct scan *scan, int rc)
         say("%s: %s%s", what,
             rc == NXL_E_NOMEM ? "out of memory" : nxl_client_errmsg(client),
             rc == NXL_E_UNSUPPORTED ? "; list needs Redis 2.8 or later" : "");
+    if (scan->key_denied)
+        say("if the user has permissions for certain names only, list these: "
+            "nxlock list 'GLOB'");
     if (rc == NXL_E_UNREACHABLE)
         connect_advise(scan->session.args, client, rc);
     if (scan->code == 0)
@@ -419,6 +425,7 @@ void scan_servers(struct scan *scan)
     for (scan->server = 0; scan->server < scan->servers; scan->server++) {
         int rc = NXL_OK;
         scan->odd = NULL;
+        scan->key_denied = false;
         scan->untyped = false;
         for (size_t i = 0; rc == NXL_OK && i < FORMS; i++)
             rc = scan_form(scan, &forms[i]);

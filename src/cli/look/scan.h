@@ -29,6 +29,7 @@ struct scan {
     size_t server;
     const char *odd; /* the answer to which command was none; NULL: all were */
     bool untyped;    /* its SCAN shows the keys of all types */
+    bool key_denied; /* the user may not read a key that matches glob */
     bool members_kept; /* the user may not read who shares a lock */
     bool records_kept; /* the user may not read a record */
 };
