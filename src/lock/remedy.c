@@ -49,7 +49,8 @@ static const char *const remedies[] = {
         "smaller max_ttl_ms in all programs",
     [FAULT_DEMOTED] =
         "wait until another server has been promoted and this address leads "
-        "to it",
+        "to it; if this one is to stay a replica, write its primary or an "
+        "independent server instead",
     [FAULT_COPIES] =
         "check that so many replicas are connected and keep up (INFO "
         "replication), or change wait_replicas and wait_ms",
