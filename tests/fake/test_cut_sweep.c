@@ -19,6 +19,27 @@ static void wire_client(struct wire *w, const char *params)
     w->lock = lock_of_name(w->client, "k", 30000);
 }
 
+static struct {
+    enum proxy_way way;
+    size_t bytes;
+} cut; /* the latest one, for the message of a failure */
+
+static void cut_after(const struct wire *w, enum proxy_way way, size_t bytes)
+{
+    cut.way = way;
+    cut.bytes = bytes;
+    proxy_cut_after(w->proxy, way, bytes);
+}
+
+static int report_cut(void **state)
+{
+    (void)state;
+    if (!test_state.finished && !test_state.skipped)
+        print_error("the latest cut: after %zu bytes %s the server\n",
+            cut.bytes, cut.way == PROXY_UP ? "to" : "from");
+    return 0;
+}
+
 static struct wire wire_open(void)
 {
     struct wire w = {.proxy = proxy_to(&server, false)};
@@ -120,7 +141,7 @@ static void sweep_first(enum proxy_way way, bool waits)
     wire_drop(&w);
     for (size_t n = 0; n < all + 2; n += n + 150 < all ? 101 : stride(3)) {
         wire_client(&w, TERMS);
-        proxy_cut_after(w.proxy, way, n);
+        cut_after(&w, way, n);
         int64_t start = test_now_ms();
         int rc = nxl_lock_acquire(w.lock, waits ? LONG_MS : 0);
         assert_between(test_now_ms() - start, 0, CUT_MS);
@@ -171,7 +192,7 @@ static void sweep_acquire(enum proxy_way way)
     size_t all = measure(&w, way, try_acquire);
     assert_int_equal(nxl_lock_release(w.lock), NXL_OK);
     for (size_t n = 0; n < all; n += stride(1)) {
-        proxy_cut_after(w.proxy, way, n);
+        cut_after(&w, way, n);
         assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, CUT_MS);
         assert_not_held(w.lock);
         assert_recovers(&w);
@@ -201,7 +222,7 @@ static void sweep_held(enum proxy_way way, int (*call)(nxl_lock *))
     size_t all = measure(&w, way, call);
     for (size_t n = 0; n < all; n += stride(2)) {
         uint64_t deadline = nxl_lock_deadline(w.lock);
-        proxy_cut_after(w.proxy, way, n);
+        cut_after(&w, way, n);
         assert_ends(call(w.lock), NXL_OK, CUT_MS);
         assert_true(nxl_lock_deadline(w.lock) >= deadline);
         assert_holds(&w);
@@ -247,7 +268,7 @@ static void sweep_release(enum proxy_way way)
     size_t all = measure(&w, way, nxl_lock_release);
     for (size_t n = 0; n < all; n += stride(1)) {
         assert_int_equal(nxl_lock_acquire(w.lock, 0), NXL_OK);
-        proxy_cut_after(w.proxy, way, n);
+        cut_after(&w, way, n);
         assert_ends(nxl_lock_release(w.lock),
             way == PROXY_UP ? NXL_OK : NXL_UNKNOWN, CUT_MS);
         assert_not_held(w.lock);
@@ -294,7 +315,7 @@ static void undoing_up(void **state)
     assert_recovers_in_time(&w);
     for (size_t n = 1; n < undoing; n += stride(9)) {
         proxy_hold(w.proxy, PROXY_DOWN, true);
-        proxy_cut_after(w.proxy, PROXY_UP, set + n);
+        cut_after(&w, PROXY_UP, set + n);
         assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, CUT_MS);
         assert_eventually(proxy_connections(w.proxy) == 0);
         proxy_hold(w.proxy, PROXY_DOWN, false);
@@ -316,9 +337,9 @@ static void paying_up(void **state)
     assert_int_equal(nxl_lock_inspect(w.lock, &holder), NXL_FREE);
     size_t shake = bytes_of(&w, PROXY_UP) - before;
     for (size_t n = shake - 100; n < shake + 400; n += stride(7)) {
-        proxy_cut_after(w.proxy, PROXY_DOWN, 2);
+        cut_after(&w, PROXY_DOWN, 2);
         assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, CUT_MS);
-        proxy_cut_after(w.proxy, PROXY_UP, n);
+        cut_after(&w, PROXY_UP, n);
         assert_ends(nxl_lock_acquire(w.lock, LONG_MS), NXL_OK, CUT_MS);
         assert_holds(&w);
         int rc = nxl_lock_release(w.lock); /* may meet the cut itself */
@@ -339,9 +360,9 @@ static void paying_down(void **state)
     assert_int_equal(nxl_lock_inspect(w.lock, &holder), NXL_FREE);
     size_t shake = bytes_of(&w, PROXY_DOWN) - before;
     for (size_t n = shake - 40; n < shake + 24; n += stride(1)) {
-        proxy_cut_after(w.proxy, PROXY_DOWN, 2);
+        cut_after(&w, PROXY_DOWN, 2);
         assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, CUT_MS);
-        proxy_cut_after(w.proxy, PROXY_DOWN, n);
+        cut_after(&w, PROXY_DOWN, n);
         assert_ends(nxl_lock_acquire(w.lock, LONG_MS), NXL_OK, CUT_MS);
         assert_holds(&w);
         int rc = nxl_lock_release(w.lock); /* may meet the cut itself */
@@ -352,24 +373,26 @@ static void paying_down(void **state)
     proxy_stop(w.proxy);
 }
 
+#define sweep_test(test) cmocka_unit_test_teardown(test, report_cut)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_try_up),
-        cmocka_unit_test(first_try_down),
-        cmocka_unit_test(first_wait_up),
-        cmocka_unit_test(first_wait_down),
-        cmocka_unit_test(acquire_up),
-        cmocka_unit_test(acquire_down),
-        cmocka_unit_test(extend_up),
-        cmocka_unit_test(extend_down),
-        cmocka_unit_test(inspect_up),
-        cmocka_unit_test(inspect_down),
-        cmocka_unit_test(release_up),
-        cmocka_unit_test(release_down),
-        cmocka_unit_test(undoing_up),
-        cmocka_unit_test(paying_up),
-        cmocka_unit_test(paying_down),
+        sweep_test(first_try_up),
+        sweep_test(first_try_down),
+        sweep_test(first_wait_up),
+        sweep_test(first_wait_down),
+        sweep_test(acquire_up),
+        sweep_test(acquire_down),
+        sweep_test(extend_up),
+        sweep_test(extend_down),
+        sweep_test(inspect_up),
+        sweep_test(inspect_down),
+        sweep_test(release_up),
+        sweep_test(release_down),
+        sweep_test(undoing_up),
+        sweep_test(paying_up),
+        sweep_test(paying_down),
     };
     return cmocka_run_group_tests_name(
         "cut_sweep", tests, start_server, stop_server);
