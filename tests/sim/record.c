@@ -237,7 +237,7 @@ static void release_told(
     }
 }
 
-static bool same_record(
+bool record_is_same(
     const struct work_record *one, const struct work_record *other)
 {
     return one->state == other->state && one->token == other->token &&
@@ -250,7 +250,7 @@ static bool same_record(
  * Then the failure has been told already. */
 static bool is_back(const struct work_record *r, const struct once_part *once)
 {
-    return once->before.state != ONCE_NONE && same_record(r, &once->before);
+    return once->before.state != ONCE_NONE && record_is_same(r, &once->before);
 }
 
 /* A failed attempt has changed nothing about the doubt. */
@@ -289,7 +289,7 @@ void record_tell(struct world *w, struct model_server *s, struct message *m)
 void record_forget(struct world *w, struct model_server *s, struct message *m)
 {
     struct work_record *r = record_of(w, s, m->name);
-    bool same = r->state != ONCE_NONE && same_record(r, &m->once.record);
+    bool same = r->state != ONCE_NONE && record_is_same(r, &m->once.record);
     bool busy = r->state != ONCE_NONE && holds(w, s, m->name, r->token);
     m->outcome.kind = OUTCOME_NOT_MINE;
     if (!same && (r->state == ONCE_NONE || guarded_here(SIM_GUARD_FORGET)))

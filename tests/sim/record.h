@@ -51,6 +51,9 @@ void record_tell(struct world *w, struct model_server *s, struct message *m);
 void record_forget(struct world *w, struct model_server *s, struct message *m);
 void record_unbegin(struct world *w, struct model_server *s, struct message *m);
 
+/* Do both say the same, so that their lines are the same? */
+bool record_is_same(
+    const struct work_record *one, const struct work_record *other);
 /* In progress, or in doubt. */
 bool record_is_open(const struct work_record *r);
 /* The record as it is now. */
