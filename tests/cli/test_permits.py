@@ -61,7 +61,9 @@ OTHERS = (
     ("wait job --permits 2 -u {url} -u {url}x", 64,
      "--permits 2 needs one server"),
     ("wait job --permits 2 --weight 3", 64, "--weight 3 is more than"),
-    ("status job --shared", 64, "status has no option '--shared'"),
+    *((f"status job {option} 2", 64, f"status has no option '{option}'; "
+       "'nxlock status --help' lists its options")
+      for option in ("--shared", "--permits", "--weight")),
     ("release job 6fa459ea-ee8a-4ca4-894e-db77e160355e+2/1", 64,
      "TOKEN is not a token"),
     ("release job 6fa459ea-ee8a-4ca4-894e-db77e160355e+1/4", 79,
