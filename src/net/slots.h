@@ -67,10 +67,10 @@ static inline uint64_t slots_end(const struct slots *s)
 static inline uint64_t slots_push(struct slots *s, enum slot_kind kind,
     void *owner, uint64_t sent_at, size_t bytes)
 {
-    s->count++;
-    *slots_at(s, s->count - 1) = (struct slot){
+    size_t index = s->count++;
+    *slots_at(s, index) = (struct slot){
         .kind = kind, .owner = owner, .sent_at = sent_at, .bytes = bytes};
-    return slots_end(s) - 1;
+    return s->popped + index;
 }
 
 #endif
