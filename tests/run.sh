@@ -375,18 +375,18 @@ configured() { # BUILD
     [ -f "$work/$1/build.ninja" ]
 }
 
-# Short time-outs are kept with others of that kind alone, and all else is built
-# beside them. What only computes or builds is run beside the rest. Of the rest,
-# what waits on real time begins first (its priority in tests/meson.build): it
-# sleeps while others work. The programs of the suite tabled are run by the test
-# "table".
+# Short time-outs are kept with others of that kind alone (the suite first), and
+# all else is built beside them. What only computes or builds is run beside the
+# rest. Of the rest, what waits on real time begins first (its priority in
+# tests/meson.build): it sleeps while others work. The programs of the suite
+# tabled are run by the test "table".
 by_gcc() {
-    build gcc --suite fake || return 0
+    build gcc --suite first || return 0
     beside_begin gcc gcc-beside "$seeds" --suite api --suite builds \
         --suite sim --suite fuzz --no-suite tabled
-    check gcc-fake gcc "$jobs_fake" --no-rebuild --suite fake
+    check gcc-fake gcc "$jobs_fake" --no-rebuild --suite first
     if beside_built; then
-        check gcc gcc "$jobs" --no-rebuild --no-suite fake --no-suite api \
+        check gcc gcc "$jobs" --no-rebuild --no-suite first --no-suite api \
             --no-suite builds --no-suite sim --no-suite fuzz \
             --no-suite tabled --no-suite tls-long
         [ -z "$full" ] || check gcc-tls gcc "$jobs" --no-rebuild \
