@@ -269,13 +269,15 @@ static bool happens(const char *word, const char *argument)
 static bool node_call(const char *word, const char *argument)
 {
     rig.now = scene.now;
-    unsigned n = argument ? (unsigned)strtoul(argument, NULL, 10) : 0;
-    const char *more = argument ? strchr(argument, ':') : NULL;
-    struct request *r = &rig.request[n];
-    struct verb *verb = &rig.verb[n];
     if (submits(word, argument) || happens(word, argument) ||
         is_scripted(word, argument))
         return true;
+    unsigned n = argument ? (unsigned)strtoul(argument, NULL, 10) : 0;
+    const char *more = argument ? strchr(argument, ':') : NULL;
+    if (n >= RIG_REQUESTS)
+        return false;
+    struct request *r = &rig.request[n];
+    struct verb *verb = &rig.verb[n];
     if (!strcmp(word, "up")) {
         rig_up();
     } else if (!strcmp(word, "leave") || !strcmp(word, "undo")) {
