@@ -55,8 +55,8 @@ static void rise(struct timers *t, size_t i, struct timer_entry entry)
 }
 
 /* The same towards the leaves. Of two entries with the same key this decides
- * which comes first; the histories of the simulator (docs/guards.md) depend on
- * it. */
+ * which comes first; the histories of the simulator (tests/guards/README.md)
+ * depend on it. */
 static void sink(struct timers *t, size_t i, struct timer_entry entry)
 {
     for (size_t child; (child = 2 * i + 1) < t->count;) {

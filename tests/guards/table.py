@@ -92,9 +92,9 @@ Every safeguard against two holders, or against keys that are left behind, has
 a switch in the tests' build. With the safeguard off, the simulator
 (`tests/sim`, where a seed always plays the same history) or a test with a real
 redis-server shows the harm; with it on, the same seed or test shows none. This
-page is made by
+file is made by
 
-    python3 tests/guards/table.py BUILD --write docs/guards.md
+    python3 tests/guards/table.py BUILD --write tests/guards/README.md
 
 where BUILD is a meson build directory with `-Dtests=enabled`. Every run of the
 tests plays the seeds below, without the guard and with it; a full run searches
