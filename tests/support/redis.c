@@ -328,21 +328,28 @@ static void make_ready(struct redis *r)
         fail_msg("the server does not answer");
 }
 
+redisReply *redis_command_words(struct redis *r, size_t count,
+    const char *const *words, const size_t *lengths)
+{
+    make_ready(r);
+    redisReply *reply =
+        redisCommandArgv(r->context, (int)count, (const char **)words, lengths);
+    if (!reply)
+        fail_msg("%s: %s", words[0], r->context->errstr);
+    return reply;
+}
+
 static redisReply *ask(struct redis *r, const char *first, va_list more)
 {
     const char *args[64];
-    int count = 0;
+    size_t count = 0;
 
-    make_ready(r);
     for (const char *a = first; a; a = va_arg(more, const char *)) {
         if (count == 64)
             abort();
         args[count++] = a;
     }
-    redisReply *reply = redisCommandArgv(r->context, count, args, NULL);
-    if (!reply)
-        fail_msg("%s: %s", args[0], r->context->errstr);
-    return reply;
+    return redis_command_words(r, count, args, NULL);
 }
 
 redisReply *redis_command(struct redis *r, ...)

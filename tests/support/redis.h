@@ -65,6 +65,9 @@ void redis_thaw(struct redis *r);
 /* The server's answer to one command, never NULL, to be freed with
  * freeReplyObject(). The arguments end with NULL. */
 redisReply *redis_command(struct redis *r, ...) __attribute__((sentinel));
+/* The same with an array of words, which may contain any byte. */
+redisReply *redis_command_words(struct redis *r, size_t count,
+    const char *const *words, const size_t *lengths);
 /* The same in hiredis' format: "SET %s %b". */
 redisReply *redis_commandf(struct redis *r, const char *format, ...);
 /* Fails on an error reply; returns an integer reply's number, else 0. */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Live scenes: tests of the public interface against real servers, written as
+ * text in live/scenes/NAME.scenes and played by live/test_scenes.c. This is the
+ * language.
+ *
+ *   # comment
+ *   servers: 1 and 3             file: play all scenes with one server, and
+ *                                again with three. Default: 1
+ *   server arguments: --databases 2
+ *   transports: tcp              file: over TCP only, unless NXLOCK_FULL is
+ *                                set. Default: over TCP, then the unix socket
+ *   calls: blocking and event loop   file: through either interface
+ *
+ *   scene: a held lock is busy   each scene begins with no keys at the servers
+ *     a = lock job ttl_ms=5000   a handle, of the client "client"
+ *     two = client poll=1        a client, with parameters of its URL
+ *     b = lock job client=two
+ *     a: acquire -> OK           SUBJECT: WHAT -> EXPECTATION
+ *     b: acquire -> BUSY saying "another client holds the lock"
+ *     server: GET job -> <a's token>
+ *     a, b: free
+ *
+ * One scene can be played for each row of a table, with <right> replaced:
+ *
+ *   scene: a user without a command
+ *     | right | words   |
+ *     | -set  | 'set'   |
+ *     | -eval | 'eval'  |
+ *
+ * A line that ends with a comma or with -> goes on in the next line. What is
+ * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
+ * ACL" and "not over TLS: WHY" skip the scene.
+ *
+ * Making things (with "-> RESULT saying ..." where that is refused):
+ *   a = lock NAME... OPTION=VALUE...   options of nxl_lock_options,
+ * client=NAME; several names make a handle of all of them one = client
+ * PARAMETER... [through proxy] [to server 2] of all servers; "through proxy":
+ * each behind its own before = a: deadline    keeps a value, which is <before>
+ * from then on called = now            keeps the time, for "within 0..50 of
+ * called"
+ *
+ * Handles:  acquire [wait 5000], acquire wait forever, extend [9000], release,
+ *   adopt TOKEN, inspect, break (what inspect saw), cancel, interrupt, free;
+ *   begin CALL does it in a thread of its own, and "a: ends -> OK" waits for
+ *   it. Several with commas: "a: acquire, extend, release -> OK".
+ *   Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
+ * message, message of server 2, loss, running, names, name 2, holder FIELD,
+ * holder 2 FIELD (of the last inspect; FIELD of nxl_holder). Clients:
+ * interrupt, free. Values: holds NAME, description, message, prefix, servers,
+ * connected (to how many), warnings (calls of options.warning), stats FIELD,
+ * facts FIELD [of server 2], of nxl_stats and nxl_server_facts. server, server
+ * 2:  a command of Redis, in capitals; freeze, thaw, kill, restart, follow
+ * server 2, promote. Values: calls COMMAND (how often it ran), clients, lasting
+ * keys, info SECTION FIELD. "servers" are all of them; with "2..3 servers" at
+ * so many of them it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
+ * changed is undone after the scene. proxy, proxy 2, proxies:  hold, pass, drop
+ * or keep, and then requests or replies; delay replies 200; cut after 2 bytes
+ * of replies; cut, reset, refuse, welcome. Values: connections, accepted. pass
+ * 50 ms                where time itself is the matter until STEP again and
+ * again until it is as expected; 30 s
+ *
+ * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
+ * above 5, below 5; "text"; none; error; not X; X or Y. After it, or alone:
+ *   saying "words", "more"  in the value or, of a call, in the handle's message
+ *   not saying "words"
+ *   with held yes, token "" more values; after inspect, stats and facts their
+ *                           fields
+ *   within 100..400         how long a call took, in ms, or with "of called"
+ * how long after that it ended; later if the machine is busy leasing 5000 the
+ * deadline is that of a lease of 5000 ms which was requested in this call
+ *
+ * <...> stands for a value: <a's token>, <server's calls set>, <before>,
+ * <before + 1>, <server> and <server 2> (its URL), <proxy>, <port>, <majority>,
+ * <servers>, <65536 of n>. In quotes, \xNN is a byte.
+ */
+#ifndef NXLOCK_TESTS_LIVE_SCENE_H
+#define NXLOCK_TESTS_LIVE_SCENE_H
+
+#include "live/quorum_rig.h"
+
+#include <stdatomic.h>
+
+enum {
+    SCENE_COLUMNS = 8,
+    SCENE_NAMES = 40, /* handles, clients and kept values of a scene */
+    SCENE_ROOM = 512,
+    SCENE_UNTIL_MS = 30000
+};
+
+struct scene_step {
+    unsigned line, indent;
+    char *text;
+};
+
+struct scene {
+    char *name;
+    unsigned line;
+    bool loop; /* calls go through the event loop */
+    struct scene_step *steps;
+    size_t count;
+};
+
+/* A word of a step, or a value. "none" has no text. */
+struct word {
+    char *text; /* zero-ended too */
+    size_t length;
+    bool quoted;
+    bool comma; /* behind it */
+};
+
+/* The words that are still to be read. */
+struct words {
+    struct word *at, *end;
+};
+
+/* What a step has led to. */
+struct outcome {
+    struct word value;
+    bool none, error;
+    bool call;           /* the value is a result's name */
+    const char *message; /* where "saying" looks */
+    const char *fields;  /* before the name of a field of "with": "holder " */
+    int64_t took_ms, ended_ms;
+    uint64_t before_ns, after_ns;
+    struct thing *subject;
+};
+
+enum thing_kind { NO_THING, A_LOCK, A_CLIENT, A_VALUE };
+
+struct call {
+    enum call_kind {
+        CALL_NONE,
+        CALL_ACQUIRE,
+        CALL_EXTEND,
+        CALL_RELEASE,
+        CALL_ADOPT,
+        CALL_INSPECT,
+        CALL_BREAK
+    } kind;
+    int64_t number;
+    char token[SCENE_ROOM];
+};
+
+/* What has a name in a scene. */
+struct thing {
+    enum thing_kind kind;
+    bool used; /* by a step after the one that made it */
+    char name[32];
+    char value[SCENE_ROOM]; /* A_VALUE */
+
+    nxl_client *client; /* A_CLIENT, and that of A_LOCK */
+    atomic_int warnings;
+    char warning[1024];
+
+    nxl_lock *lock;
+    nxl_holder seen;
+    char loss[256];
+
+    struct call call; /* the one in a thread */
+    pthread_t thread;
+    bool threaded;
+    atomic_bool running;
+    int result;
+    int64_t began_ms, ended_ms;
+    uint64_t before_ns, after_ns;
+};
+
+/* The scene that is played. */
+static struct {
+    const struct scene *scene;
+    const struct scene_step *step;
+    const char *path;
+    struct thing things[SCENE_NAMES];
+    size_t count;
+    char why[4096]; /* the last step was not as expected */
+} stage;
+
+#define mismatch(...)                                                          \
+    (snprintf(stage.why, sizeof(stage.why), __VA_ARGS__), false)
+
+/* The step cannot be played: the file is wrong. */
+#define file_error(...)                                                        \
+    do {                                                                       \
+        print_error(                                                           \
+            "%s:%u: %s\n  ", stage.path, stage.step->line, stage.step->text);  \
+        print_error(__VA_ARGS__);                                              \
+        print_error("\n");                                                     \
+        fail();                                                                \
+    } while (0)
+
+#endif

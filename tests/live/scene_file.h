@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads a file of scenes: its settings, and each scene once for every row of
+ * its table and for every interface. */
+#ifndef NXLOCK_TESTS_LIVE_SCENE_FILE_H
+#define NXLOCK_TESTS_LIVE_SCENE_FILE_H
+
+#include "live/scene.h"
+
+enum { SCENES_MAX = 400, ROWS_MAX = 80 };
+
+static struct {
+    const char *path;
+    char name[64];
+    bool blocking, loop; /* which interfaces */
+    bool one, three;     /* on how many servers */
+    bool brief;          /* over TCP only */
+    char *arguments[8];  /* of the servers */
+    struct scene scenes[SCENES_MAX];
+    struct CMUnitTest tests[SCENES_MAX];
+    size_t count;
+} file = {.blocking = true, .one = true};
+
+/* The scene that is being read. */
+static struct {
+    char *name;
+    unsigned line;
+    struct scene_step *steps;
+    size_t count, room;
+    char *rows[ROWS_MAX]; /* the first one has the names of the columns */
+    size_t row_count;
+} reading;
+
+static void bad_line(unsigned line, const char *text)
+{
+    print_error("%s:%u: not understood: %s\n", file.path, line, text);
+    exit(1);
+}
+
+static char *copied(const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        abort();
+    return copy;
+}
+
+/* ------------------------------------------------------------------ tables */
+
+/* Column i of "| a | b |", without blanks around it; NULL: there is none. */
+static char *cell(const char *row, size_t i)
+{
+    for (row++; i > 0 && row; i--)
+        row = strchr(row, '|') ? strchr(row, '|') + 1 : NULL;
+    const char *end = row ? strchr(row, '|') : NULL;
+    if (!end)
+        return NULL;
+    row += strspn(row, " ");
+    while (end > row && end[-1] == ' ')
+        end--;
+    char *text = copied(row);
+    text[end > row ? end - row : 0] = '\0';
+    return text;
+}
+
+/* With each <column> replaced by what the row has there. */
+static char *filled_in(const char *text, const char *row)
+{
+    char *result = copied(text), *name, *value;
+    for (size_t i = 0; row && (name = cell(reading.rows[0], i)); i++) {
+        char mark[64], *at, *longer;
+        value = cell(row, i);
+        if (!value)
+            bad_line(reading.line, row);
+        snprintf(mark, sizeof(mark), "<%s>", name);
+        while ((at = strstr(result, mark))) {
+            *at = '\0';
+            if (asprintf(&longer, "%s%s%s", result, value, at + strlen(mark)) <
+                0)
+                abort();
+            free(result);
+            result = longer;
+        }
+        free(name);
+        free(value);
+    }
+    return result;
+}
+
+/* ------------------------------------------------------------------ scenes */
+
+static void play_scene(void **state);
+static int begin_scene(void **state);
+static int end_scene(void **state);
+
+static void add_scene(const char *row, bool loop)
+{
+    struct scene *s = &file.scenes[file.count];
+    if (file.count == SCENES_MAX)
+        bad_line(reading.line, "too many scenes");
+    *s = (struct scene){
+        .line = reading.line, .loop = loop, .count = reading.count};
+    char *name = filled_in(reading.name, row);
+    if (asprintf(&s->name, "%s%s%s%s", name,
+            row && !strcmp(name, reading.name) ? " " : "",
+            row && !strcmp(name, reading.name) ? row : "",
+            loop && file.blocking ? " (event loop)" : "") < 0)
+        abort();
+    free(name);
+    s->steps = calloc(s->count + 1, sizeof(*s->steps));
+    for (size_t i = 0; i < s->count; i++) {
+        s->steps[i] = reading.steps[i];
+        s->steps[i].text = filled_in(reading.steps[i].text, row);
+    }
+    file.tests[file.count++] = (struct CMUnitTest){.name = s->name,
+        .test_func = play_scene,
+        .setup_func = begin_scene,
+        .teardown_func = end_scene,
+        .initial_state = s};
+}
+
+static void end_of_reading(void)
+{
+    size_t rows = reading.row_count;
+    for (size_t i = rows > 0; reading.name && i < (rows ? rows : 1); i++)
+        for (int loop = 0; loop < 2; loop++)
+            if (loop ? file.loop : file.blocking)
+                add_scene(rows ? reading.rows[i] : NULL, loop);
+    for (size_t i = 0; i < reading.count; i++)
+        free(reading.steps[i].text);
+    for (size_t i = 0; i < rows; i++)
+        free(reading.rows[i]);
+    free(reading.name);
+    free(reading.steps);
+    memset(&reading, 0, sizeof(reading));
+}
+
+static void add_step(unsigned line, unsigned indent, const char *text)
+{
+    if (*text == '|') {
+        if (reading.row_count == ROWS_MAX)
+            bad_line(line, text);
+        reading.rows[reading.row_count++] = copied(text);
+        return;
+    }
+    if (reading.count == reading.room) {
+        reading.room = 2 * reading.room + 16;
+        reading.steps =
+            realloc(reading.steps, reading.room * sizeof(*reading.steps));
+        if (!reading.steps)
+            abort();
+    }
+    reading.steps[reading.count++] =
+        (struct scene_step){line, indent, copied(text)};
+}
+
+static void set_arguments(char *text)
+{
+    char *word, *rest = text;
+    for (size_t i = 0; (word = strsep(&rest, " ")) && i < 7; i++)
+        file.arguments[i] = copied(word);
+}
+
+/* "NAME: VALUE" before the first scene, or "scene: NAME". */
+static void read_setting(unsigned line, char *text)
+{
+    char *value = strstr(text, ": ");
+    if (!value)
+        bad_line(line, text);
+    *value = '\0';
+    value += 2;
+    if (!strcmp(text, "scene")) {
+        end_of_reading();
+        reading.name = copied(value);
+        reading.line = line;
+    } else if (reading.name) {
+        bad_line(line, text);
+    } else if (!strcmp(text, "servers")) {
+        file.one = strchr(value, '1') != NULL;
+        file.three = strchr(value, '3') != NULL;
+    } else if (!strcmp(text, "transports") && !strcmp(value, "tcp")) {
+        file.brief = true;
+    } else if (!strcmp(text, "calls")) {
+        file.blocking = strstr(value, "blocking") != NULL;
+        file.loop = strstr(value, "event loop") != NULL;
+    } else if (!strcmp(text, "server arguments")) {
+        set_arguments(value);
+    } else {
+        bad_line(line, text);
+    }
+}
+
+/* A line that ends with a comma or an arrow goes on in the next one. */
+static bool goes_on(const char *text)
+{
+    size_t len = strlen(text);
+    return len > 1 && *text != '#' &&
+           (text[len - 1] == ',' || !strcmp(text + len - 2, "->"));
+}
+
+static void read_scenes(const char *path)
+{
+    char *text = NULL, whole[4096] = "";
+    size_t size = 0;
+    unsigned line = 0, begun = 0;
+    FILE *in = fopen(path, "re");
+    file.path = path;
+    if (!in)
+        bad_line(0, "there is no such file");
+    while (getline(&text, &size, in) > 0) {
+        text[strcspn(text, "\n")] = '\0';
+        line++;
+        bool more = *whole != '\0';
+        size_t indent = strspn(text, " "), len = strlen(whole);
+        if (text[indent] == '\0' || text[indent] == '#')
+            continue;
+        if (len + strlen(text) + 2 > sizeof(whole))
+            bad_line(line, text);
+        snprintf(whole + len, sizeof(whole) - len, "%s%s", more ? " " : "",
+            more ? text + indent : text);
+        begun = more ? begun : line;
+        if (goes_on(whole))
+            continue;
+        indent = strspn(whole, " ");
+        if (indent == 0)
+            read_setting(begun, whole);
+        else if (reading.name)
+            add_step(begun, (unsigned)indent, whole + indent);
+        else
+            bad_line(begun, whole);
+        *whole = '\0';
+    }
+    end_of_reading();
+    free(text);
+    fclose(in);
+}
+
+#endif

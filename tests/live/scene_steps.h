@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: MIT */
+/* The steps of a scene: what each subject has to say and can do. */
+#ifndef NXLOCK_TESTS_LIVE_SCENE_STEPS_H
+#define NXLOCK_TESTS_LIVE_SCENE_STEPS_H
+
+#include "live/scene_world.h"
+
+/* A number that comes next, from 1, as an index; or 0. */
+static size_t index_if_any(struct words *words)
+{
+    if (!has(words) || !is_number(words->at->text))
+        return 0;
+    int64_t number = number_of(take(words));
+    if (number < 1)
+        file_error("numbers begin with 1");
+    return (size_t)number - 1;
+}
+
+/* "server 2" at the end, as an index; or 0. */
+static size_t server_if_any(struct words *words)
+{
+    if (!accept(words, "of"))
+        return 0;
+    if (!accept(words, "server"))
+        file_error("of what server?");
+    return index_if_any(words);
+}
+
+/* ----------------------------------------------------------------- structs */
+
+struct field {
+    const char *name;
+    size_t offset;
+    enum { TEXT, FLAG, INT, INT64, UINT64, LABEL } type;
+};
+
+#define FIELD(of, name, type)                                                  \
+    {                                                                          \
+#name, offsetof(of, name), type                                        \
+    }
+
+static const struct field holder_fields[] = {
+    FIELD(nxl_holder, value, TEXT),
+    FIELD(nxl_holder, value_length, UINT64),
+    FIELD(nxl_holder, truncated, FLAG),
+    FIELD(nxl_holder, ours, FLAG),
+    FIELD(nxl_holder, label, LABEL),
+    FIELD(nxl_holder, left_ms, INT64),
+    FIELD(nxl_holder, value_ends_s, INT64),
+    FIELD(nxl_holder, weight, INT64),
+    FIELD(nxl_holder, permits, INT64),
+    {NULL},
+};
+
+static const struct field facts_fields[] = {
+    FIELD(nxl_server_facts, state, INT),
+    FIELD(nxl_server_facts, url, TEXT),
+    FIELD(nxl_server_facts, software, INT),
+    FIELD(nxl_server_facts, role, INT),
+    FIELD(nxl_server_facts, strategy, TEXT),
+    FIELD(nxl_server_facts, scripts, FLAG),
+    FIELD(nxl_server_facts, votes, FLAG),
+    FIELD(nxl_server_facts, no_vote, TEXT),
+    FIELD(nxl_server_facts, guarded, FLAG),
+    FIELD(nxl_server_facts, error, TEXT),
+    FIELD(nxl_server_facts, sentinel, FLAG),
+    FIELD(nxl_server_facts, no_database, FLAG),
+    FIELD(nxl_server_facts, logged_in, FLAG),
+    FIELD(nxl_server_facts, sends_password, FLAG),
+    FIELD(nxl_server_facts, in_line, FLAG),
+    FIELD(nxl_server_facts, waiting, TEXT),
+    FIELD(nxl_server_facts, records, TEXT),
+    FIELD(nxl_server_facts, replicas, INT),
+    FIELD(nxl_server_facts, quarantine_ms, INT64),
+    {NULL},
+};
+
+#define COUNTER(name) FIELD(nxl_stats, name, UINT64)
+static const struct field stats_fields[] = {COUNTER(grants), COUNTER(busy),
+    COUNTER(unknown), COUNTER(unreachable), COUNTER(refused),
+    COUNTER(cancelled), COUNTER(recorded), COUNTER(attempts), COUNTER(waits),
+    COUNTER(wait.count), COUNTER(wait.sum_ns), COUNTER(hold.count),
+    COUNTER(hold.sum_ns), COUNTER(releases), COUNTER(unanswered),
+    COUNTER(renewals), COUNTER(renewal_failures), COUNTER(least_slack_ms),
+    COUNTER(losses), COUNTER(losses_expired), COUNTER(losses_removed),
+    COUNTER(losses_taken), COUNTER(losses_unreachable), COUNTER(connections),
+    COUNTER(reconnects), COUNTER(cleanups), COUNTER(failovers),
+    COUNTER(quarantine_ms), COUNTER(unconfirmed), {NULL}};
+
+static void give_field(struct outcome *o, const struct field *fields,
+    const void *structure, struct words *words)
+{
+    if (!has(words)) { /* what is expected is behind "with" */
+        give_text(o, "");
+        return;
+    }
+    const char *name = take(words)->text;
+    while (fields->name && strcmp(fields->name, name) != 0)
+        fields++;
+    if (!fields->name)
+        file_error("there is no %s", name);
+    const void *at = (const char *)structure + fields->offset;
+    if (fields->type == TEXT)
+        give_text(o, at);
+    else if (fields->type == LABEL)
+        give_text(o, *(const char *const *)at);
+    else if (fields->type == FLAG)
+        give_flag(o, *(const bool *)at);
+    else if (fields->type == INT)
+        give_number(o, *(const int *)at);
+    else
+        give_number(o, *(const int64_t *)at);
+}
+
+/* ------------------------------------------------------------------ values */
+
+static void read_holder(struct thing *t, struct words *words, struct outcome *o)
+{
+    nxl_holder holder = t->seen;
+    size_t index = index_if_any(words);
+    if (index > 0 && nxl_lock_holder_at(t->lock, 0, index, &holder) != NXL_OK) {
+        words->at = words->end;
+        give_text(o, NULL);
+        return;
+    }
+    give_field(o, holder_fields, &holder, words);
+}
+
+static bool read_lock(struct thing *t, struct words *words, struct outcome *o)
+{
+    static const char *const losses[] = {
+        "none", "EXPIRED", "REMOVED", "TAKEN", "UNREACHABLE"};
+    if (accept(words, "token")) {
+        give_text(o, nxl_lock_token(t->lock));
+    } else if (accept(words, "held")) {
+        give_flag(o, nxl_lock_held(t->lock));
+    } else if (accept(words, "remaining")) {
+        give_number(o, nxl_lock_remaining_ms(t->lock));
+    } else if (accept(words, "deadline")) {
+        give_number(o, (int64_t)nxl_lock_deadline(t->lock));
+    } else if (accept(words, "fence")) {
+        give_number(o, (int64_t)(has(words) ? nxl_lock_fence_of(
+                                                  t->lock, index_if_any(words))
+                                            : nxl_lock_fence(t->lock)));
+    } else if (accept(words, "message")) {
+        if (next_is(words, "of"))
+            give_text(o, nxl_lock_errmsg_at(t->lock, server_if_any(words)));
+        else
+            give_text(o, nxl_lock_errmsg(t->lock));
+    } else if (accept(words, "loss")) {
+        give_text(o, losses[nxl_lock_loss(t->lock, t->loss, sizeof(t->loss))]);
+        o->message = t->loss;
+    } else if (accept(words, "running")) {
+        give_flag(o, t->running);
+    } else if (accept(words, "names")) {
+        give_number(o, (int64_t)nxl_lock_names(t->lock));
+    } else if (accept(words, "name")) {
+        size_t length;
+        const char *name = nxl_lock_name(t->lock, index_if_any(words), &length);
+        o->none = !name;
+        give(o, word_of(name ? name : "", length));
+    } else if (accept(words, "holder")) {
+        read_holder(t, words, o);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void read_facts(
+    nxl_client *client, struct words *words, struct outcome *o)
+{
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    struct words field = {words->at, words->at};
+    if (has(words) && !next_is(words, "of"))
+        field.end = words->at++ + 1;
+    if (nxl_client_server_facts(client, server_if_any(words), &facts) != NXL_OK)
+        file_error("there is no such server");
+    o->fields = "facts ";
+    give_field(o, facts_fields, &facts, &field);
+}
+
+static void read_description(
+    nxl_client *client, bool connected, struct outcome *o)
+{
+    char *text = pool_take(8192);
+    int64_t count = 0;
+    nxl_client_describe(client, text, 8192);
+    for (const char *at = text; (at = strstr(at, ", connected")); at++)
+        count++;
+    if (connected)
+        give_number(o, count);
+    else
+        give_text(o, text);
+}
+
+static bool read_client(struct thing *t, struct words *words, struct outcome *o)
+{
+    nxl_stats stats;
+    if (accept(words, "holds")) {
+        const struct word *name = take(words);
+        give_number(
+            o, (int64_t)nxl_client_holds(t->client, name->text, name->length));
+    } else if (next_is(words, "connected") || next_is(words, "description")) {
+        read_description(t->client, word_is(take(words), "connected"), o);
+    } else if (accept(words, "message")) {
+        give_text(o, nxl_client_errmsg(t->client));
+    } else if (accept(words, "prefix")) {
+        give_text(o, nxl_client_prefix(t->client));
+    } else if (accept(words, "servers")) {
+        give_number(o, (int64_t)nxl_client_servers(t->client));
+    } else if (accept(words, "warnings")) {
+        o->message = t->warning;
+        give_number(o, t->warnings);
+    } else if (accept(words, "stats")) {
+        o->fields = "stats ";
+        assert_int_equal(
+            nxl_client_stats(t->client, &stats, sizeof(stats)), NXL_OK);
+        give_field(o, stats_fields, &stats, words);
+    } else if (accept(words, "facts")) {
+        read_facts(t->client, words, o);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------------- actions */
+
+/* The call that the words name; CALL_NONE: it is another word. */
+static struct call read_call(struct words *words)
+{
+    struct call call = {CALL_NONE, 0, ""};
+    if (accept(words, "acquire")) {
+        call.kind = CALL_ACQUIRE;
+        if (accept(words, "wait"))
+            call.number =
+                accept(words, "forever") ? NXL_FOREVER : number_of(take(words));
+    } else if (accept(words, "extend")) {
+        call.kind = CALL_EXTEND;
+        if (has(words) && is_number(words->at->text))
+            call.number = number_of(take(words));
+    } else if (accept(words, "adopt")) {
+        call.kind = CALL_ADOPT;
+        snprintf(call.token, sizeof(call.token), "%s", take(words)->text);
+    } else if (accept(words, "release")) {
+        call.kind = CALL_RELEASE;
+    } else if (accept(words, "inspect")) {
+        call.kind = CALL_INSPECT;
+    } else if (accept(words, "break")) {
+        call.kind = CALL_BREAK;
+    }
+    return call;
+}
+
+static void begin_call(struct thing *t, struct words *words)
+{
+    if (t->threaded)
+        file_error("%s has not ended what it began before", t->name);
+    t->call = read_call(words);
+    if (t->call.kind == CALL_NONE)
+        file_error("begin what?");
+    t->running = t->threaded = true;
+    assert_int_equal(pthread_create(&t->thread, NULL, perform_in_thread, t), 0);
+}
+
+static void play_lock(struct thing *t, struct words *words, struct outcome *o)
+{
+    struct call call = read_call(words);
+    if (call.kind != CALL_NONE) {
+        if (t->threaded)
+            file_error("%s has not ended what it began", t->name);
+        t->call = call;
+        perform(t);
+        give_call(o, t);
+    } else if (accept(words, "begin")) {
+        begin_call(t, words);
+    } else if (accept(words, "ends")) {
+        if (!t->threaded)
+            file_error("%s has not begun anything", t->name);
+        end_thread(t);
+        give_call(o, t);
+    } else if (accept(words, "cancel")) {
+        give_result(o, nxl_lock_cancel(t->lock), "");
+    } else if (accept(words, "interrupt")) {
+        give_result(o, nxl_lock_interrupt(t->lock), "");
+    } else if (accept(words, "free")) {
+        free_thing(t);
+    } else if (!read_lock(t, words, o)) {
+        file_error("a handle knows no \"%s\"", take(words)->text);
+    }
+}
+
+static void play_client(struct thing *t, struct words *words, struct outcome *o)
+{
+    if (accept(words, "interrupt"))
+        nxl_client_interrupt(t->client);
+    else if (accept(words, "free"))
+        free_thing(t);
+    else if (!read_client(t, words, o))
+        file_error("a client knows no \"%s\"", take(words)->text);
+}
+
+/* ----------------------------------------------------- servers and proxies */
+
+static void play_server(size_t index, struct words *words, struct outcome *o)
+{
+    struct redis *server_of = &servers[index];
+    char port[8];
+    if (has(words) && words->at->text[0] >= 'A' && words->at->text[0] <= 'Z') {
+        ask_server(index, words, o);
+    } else if (accept(words, "calls")) {
+        give_number(o, redis_calls(server_of, take(words)->text));
+    } else if (accept(words, "clients")) {
+        give_number(o, redis_clients(server_of));
+    } else if (accept(words, "lasting")) {
+        if (!accept(words, "keys"))
+            file_error("lasting keys");
+        give_number(o, redis_lasting_keys(server_of));
+    } else if (accept(words, "info")) {
+        const char *section = take(words)->text;
+        give_number(o, server_number(server_of, section, take(words)->text));
+    } else if (accept(words, "freeze")) {
+        redis_freeze(server_of);
+    } else if (accept(words, "thaw")) {
+        redis_thaw(server_of);
+    } else if (accept(words, "kill")) {
+        redis_kill(server_of);
+    } else if (accept(words, "restart")) {
+        redis_restart(server_of);
+    } else if (accept(words, "promote")) {
+        redis_promote(server_of);
+    } else if (accept(words, "follow")) {
+        size_t primary = accept(words, "server") ? index_if_any(words) : index;
+        undo_later(index, "SLAVEOF", "NO", "ONE", "");
+        snprintf(port, sizeof(port), "%u",
+            primary == index ? 1 : (unsigned)servers[primary].plain_port);
+        redis_follow(server_of, port);
+    } else {
+        file_error("a server knows no \"%s\"", take(words)->text);
+    }
+}
+
+static enum proxy_way way_of(struct words *words)
+{
+    const struct word *word = take(words);
+    if (!word_is(word, "requests") && !word_is(word, "replies"))
+        file_error("requests or replies?");
+    return word_is(word, "requests") ? PROXY_UP : PROXY_DOWN;
+}
+
+static void play_proxy(size_t index, struct words *words, struct outcome *o)
+{
+    struct proxy *proxy = proxy_at(index);
+    const char *verb = take(words)->text;
+    if (!strcmp(verb, "hold") || !strcmp(verb, "pass")) {
+        proxy_hold(proxy, way_of(words), *verb == 'h');
+    } else if (!strcmp(verb, "drop") || !strcmp(verb, "keep")) {
+        proxy_drop(proxy, way_of(words), *verb == 'd');
+    } else if (!strcmp(verb, "delay")) {
+        enum proxy_way way = way_of(words);
+        proxy_delay(proxy, way, (int)number_of(take(words)));
+    } else if (!strcmp(verb, "cut") && accept(words, "after")) {
+        size_t bytes = (size_t)number_of(take(words));
+        if (!accept(words, "bytes") || !accept(words, "of"))
+            file_error("cut after 2 bytes of replies");
+        proxy_cut_after(proxy, way_of(words), bytes);
+    } else if (!strcmp(verb, "cut") || !strcmp(verb, "reset")) {
+        proxy_cut(proxy, *verb == 'r');
+    } else if (!strcmp(verb, "refuse") || !strcmp(verb, "welcome")) {
+        proxy_refuse(proxy, *verb == 'r');
+    } else if (!strcmp(verb, "connections")) {
+        give_number(o, (int64_t)proxy_connections(proxy));
+    } else if (!strcmp(verb, "accepted")) {
+        give_number(o, (int64_t)proxy_accepted(proxy));
+    } else {
+        file_error("a proxy knows no \"%s\"", verb);
+    }
+}
+
+/* ------------------------------------------------------------------- steps */
+
+/* "server", "server 2", "servers", "2..3 servers": how many, from which on. */
+struct places {
+    bool proxies;
+    size_t first, count;
+    const struct word *quantity;
+};
+
+static bool read_places(struct words *words, struct places *places)
+{
+    *places = (struct places){.count = on.servers};
+    if (has(words) && words->end - words->at == 2 &&
+        (is_range(words->at) || is_number(words->at->text)))
+        places->quantity = take(words);
+    bool all = next_is(words, "servers") || next_is(words, "proxies");
+    if (!all && !next_is(words, "server") && !next_is(words, "proxy"))
+        return false;
+    places->proxies = take(words)->text[0] == 'p';
+    if (!all) {
+        places->first = index_if_any(words);
+        places->count = 1;
+    }
+    if (places->first + places->count > on.servers)
+        file_error("there is no such server");
+    expect_end(words);
+    return true;
+}
+
+/* The value, kept or of a subject, or the result, of one subject. */
+static void play_subject(
+    struct words *subject, struct words *words, struct outcome *o)
+{
+    struct places places;
+    if (read_places(subject, &places)) {
+        if (places.proxies)
+            play_proxy(places.first, words, o);
+        else
+            play_server(places.first, words, o);
+        return;
+    }
+    const char *name = take(subject)->text;
+    expect_end(subject);
+    o->subject = find_thing(name, A_LOCK);
+    if (!o->subject)
+        o->subject = client_called(name);
+    o->subject->used = true;
+    if (o->subject->kind == A_LOCK)
+        play_lock(o->subject, words, o);
+    else
+        play_client(o->subject, words, o);
+}
+
+/* The expectation's own values are those after the call. */
+static bool check(const char *expected, const struct outcome *o)
+{
+    if (expected)
+        return is_as_expected(split(expected), o);
+    if (o->error)
+        return mismatch("error %s", shown(&o->value));
+    if (o->value.text && o->subject)
+        file_error("what is expected?");
+    return true;
+}
+
+static bool play_places(
+    const struct places *places, struct words words, const char *expected)
+{
+    int64_t met = 0;
+    for (size_t i = 0; i < places->count; i++) {
+        struct words again = words;
+        struct outcome o = {0};
+        if (places->proxies)
+            play_proxy(places->first + i, &again, &o);
+        else
+            play_server(places->first + i, &again, &o);
+        expect_end(&again);
+        bool good = check(expected, &o);
+        if (!good && !places->quantity)
+            return false;
+        met += good;
+    }
+    if (!places->quantity)
+        return true;
+    struct outcome count = {.value = word_number(met)};
+    struct word quantity = *places->quantity;
+    struct words range = {&quantity, &quantity + 1};
+    return meets(&range, &count) ||
+           mismatch("so at %lld servers", (long long)met);
+}
+
+/* "acquire, release", of one subject. */
+static bool play_verbs(
+    struct words subject, struct words words, const char *expected)
+{
+    while (has(&words)) {
+        struct outcome o = {0};
+        struct words whose = subject, verb = words;
+        while (!words.at->comma && words.at + 1 < words.end)
+            words.at++;
+        verb.end = ++words.at;
+        play_subject(&whose, &verb, &o);
+        expect_end(&verb);
+        if (!check(expected, &o))
+            return false;
+    }
+    return true;
+}
+
+static bool play_making(char *name, char *what, const char *expected)
+{
+    struct outcome o = {0};
+    if (!strcmp(what, "now")) {
+        keep_value(name, word_number(test_now_ms()).text);
+        return true;
+    }
+    struct words words = split(what);
+    if (accept(&words, "lock"))
+        make_lock(name, &words, &o);
+    else if (accept(&words, "client"))
+        make_client(name, &words, &o);
+    else
+        file_error("a lock, a client, or a value?");
+    expect_end(&words);
+    if (!expected && strcmp(o.value.text, "OK") != 0)
+        return mismatch("%s: %s", o.value.text, o.message);
+    return !expected || is_as_expected(split(expected), &o);
+}
+
+/* Behind the first mark that is not in quotes or <...>; cuts it off. */
+static char *cut_at(char *text, const char *mark)
+{
+    bool quoted = false, inside = false;
+    for (char *at = text; *at != '\0'; at++) {
+        quoted ^= *at == '"';
+        inside = (*at == '<' && at[1] != ' ') || (inside && *at != '>');
+        if (quoted || inside || strncmp(at, mark, strlen(mark)) != 0)
+            continue;
+        *at = '\0';
+        return at + strlen(mark);
+    }
+    return NULL;
+}
+
+/* A value without an expectation: "a: deadline", "server: calls set". */
+static struct outcome play_value(char *subject_text, char *what)
+{
+    struct outcome o = {0};
+    struct words subject = split(subject_text), words = split(what);
+    play_subject(&subject, &words, &o);
+    expect_end(&words);
+    return o;
+}
+
+/* Plays a step. False: it is not as expected. */
+static bool play_step(const char *source)
+{
+    char *text = word_text(source).text;
+    char *expected = cut_at(text, " -> ");
+    char *what = cut_at(text, " = ");
+    if (what) {
+        char *value = cut_at(what, ": ");
+        if (!value)
+            return play_making(text, what, expected);
+        keep_value(text, play_value(what, value).value.text);
+        return true;
+    }
+    what = cut_at(text, ": ");
+    if (!what)
+        file_error("neither \"SUBJECT: WHAT\" nor \"NAME = WHAT\"");
+    struct places places;
+    struct words subjects = split(text), words = split(what);
+    if (read_places(&subjects, &places))
+        return play_places(&places, words, expected);
+    for (; has(&subjects); subjects.at++) {
+        struct words one = {subjects.at, subjects.at + 1};
+        if (!play_verbs(one, words, expected))
+            return false;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------ values */
+
+static struct word field_of(const struct outcome *outcome, const char *field)
+{
+    struct outcome o = {.subject = outcome->subject};
+    struct words words = split(field);
+    if (!o.subject)
+        file_error("with: of what?");
+    if (!(o.subject->kind == A_LOCK ? read_lock : read_client)(
+            o.subject, &words, &o))
+        file_error("there is no value \"%s\"", field);
+    expect_end(&words);
+    if (o.none)
+        o.value.text = NULL;
+    return o.value;
+}
+
+/* "before + 1", "a's deadline - 5" */
+static bool sum_of(const char *inside, struct word *sum)
+{
+    char *text = word_text(inside).text;
+    char *number = strstr(text, " + ");
+    if (!number)
+        number = strstr(text, " - ");
+    if (!number || !is_number(number + 3))
+        return false;
+    int64_t added = strtoll(number + 3, NULL, 10);
+    bool minus = number[1] == '-';
+    *number = '\0';
+    struct word value = value_of(text);
+    *sum = word_number(number_of(&value) + (minus ? -added : added));
+    return true;
+}
+
+static struct word repeated(size_t times, const char *text)
+{
+    struct word word = {.length = times * strlen(text)};
+    word.text = pool_take(word.length + 1);
+    for (size_t i = 0; i < times; i++)
+        strcpy(word.text + i * strlen(text), text);
+    return word;
+}
+
+static struct word value_of(const char *inside)
+{
+    struct word word;
+    size_t number = 0;
+    char *text = word_text(inside).text, *of;
+    if (sum_of(inside, &word))
+        return word;
+    of = strstr(text, "'s ");
+    if (of) {
+        *of = '\0';
+        return play_value(text, of + 3).value;
+    }
+    if (sscanf(text, "%zu of ", &number) == 1 && strstr(text, " of "))
+        return repeated(number, strstr(text, " of ") + 4);
+    bool many = sscanf(text, "%*s %zu", &number) == 1;
+    size_t index = many ? number - 1 : 0;
+    of = strchr(text, ' ');
+    if (of && many && index < on.servers)
+        *of = '\0';
+    if (!strcmp(text, "server"))
+        return word_text(url_of(index));
+    if (!strcmp(text, "proxy"))
+        return word_text(proxied_url(index));
+    if (!strcmp(text, "port"))
+        return word_number(servers[index].plain_port);
+    if (!strcmp(text, "majority"))
+        return word_number((int64_t)majority());
+    if (!strcmp(text, "servers"))
+        return word_number((int64_t)on.servers);
+    struct thing *kept = find_thing(text, A_VALUE);
+    if (!kept)
+        file_error("<%s> has no value", inside);
+    kept->used = true;
+    return word_text(kept->value);
+}
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the scenes of a file share, servers, and what each of them makes:
+ * clients, handles, calls in threads, proxies. At the end of a scene all of it
+ * is taken down, also after a failure.
+ */
+#ifndef NXLOCK_TESTS_LIVE_SCENE_WORLD_H
+#define NXLOCK_TESTS_LIVE_SCENE_WORLD_H
+
+#include "live/scene_text.h"
+
+#include <poll.h>
+
+static const char *result_name(int result)
+{
+    struct word word = word_text(nxl_strerror(result) + strlen("NXL_"));
+    word.text[strcspn(word.text, ":")] = '\0';
+    return word.text;
+}
+
+static void give(struct outcome *o, struct word value)
+{
+    o->value = value;
+    if (!o->message)
+        o->message = value.text;
+}
+
+static void give_number(struct outcome *o, int64_t number)
+{
+    give(o, word_number(number));
+}
+
+static void give_text(struct outcome *o, const char *text)
+{
+    o->none = text == NULL;
+    give(o, word_text(text ? text : ""));
+}
+
+static void give_flag(struct outcome *o, bool flag)
+{
+    give_text(o, flag ? "yes" : "no");
+}
+
+static void give_result(struct outcome *o, int result, const char *message)
+{
+    o->call = true;
+    o->message = word_text(message).text;
+    give(o, word_text(result_name(result)));
+}
+
+/* ------------------------------------------------------------------ things */
+
+static struct thing *find_thing(const char *name, enum thing_kind kind)
+{
+    for (size_t i = 0; i < stage.count; i++)
+        if (stage.things[i].kind == kind &&
+            strcmp(stage.things[i].name, name) == 0)
+            return &stage.things[i];
+    return NULL;
+}
+
+static struct thing *add_thing(const char *name, enum thing_kind kind)
+{
+    static const enum thing_kind kinds[] = {A_LOCK, A_CLIENT};
+    for (size_t i = 0; i < 2; i++)
+        if (find_thing(name, kinds[i]))
+            file_error("there is %s already", name);
+    if (stage.count == SCENE_NAMES ||
+        strlen(name) >= sizeof(stage.things->name))
+        file_error("too many names, or one is too long");
+    struct thing *thing = &stage.things[stage.count++];
+    memset(thing, 0, sizeof(*thing));
+    thing->kind = kind;
+    snprintf(thing->name, sizeof(thing->name), "%s", name);
+    return thing;
+}
+
+static void keep_value(const char *name, const char *value)
+{
+    struct thing *thing = find_thing(name, A_VALUE);
+    if (!thing)
+        thing = add_thing(name, A_VALUE);
+    if (strlen(value) >= sizeof(thing->value))
+        file_error("the value is too long to keep");
+    strcpy(thing->value, value);
+}
+
+static void end_thread(struct thing *lock)
+{
+    if (!lock->threaded)
+        return;
+    pthread_join(lock->thread, NULL);
+    lock->threaded = false;
+}
+
+static void free_thing(struct thing *thing)
+{
+    if (thing->kind == A_LOCK) {
+        if (thing->threaded && thing->running)
+            nxl_lock_cancel(thing->lock);
+        end_thread(thing);
+        nxl_lock_free(thing->lock);
+    } else if (thing->kind == A_CLIENT) {
+        nxl_client_free(thing->client);
+    }
+    thing->kind = NO_THING;
+}
+
+/* ----------------------------------------------------------------- servers */
+
+/* What a scene has changed at a server, and how it is changed back. */
+static struct undo {
+    size_t server;
+    char words[4][64];
+} undos[16];
+static size_t undo_count;
+
+static void undo_later(size_t index, const char *one, const char *two,
+    const char *three, const char *four)
+{
+    const char *words[] = {one, two, three, four};
+    if (undo_count == sizeof(undos) / sizeof(undos[0]))
+        file_error("it changes too much at a server");
+    struct undo *undo = &undos[undo_count++];
+    undo->server = index;
+    for (size_t i = 0; i < 4; i++)
+        snprintf(undo->words[i], sizeof(undo->words[i]), "%s", words[i]);
+}
+
+static void undo_changes(void)
+{
+    while (undo_count > 0) {
+        struct undo *u = &undos[--undo_count];
+        redisReply *reply = redis_command(&servers[u->server], u->words[0],
+            u->words[1], u->words[2], *u->words[3] ? u->words[3] : NULL, NULL);
+        freeReplyObject(reply);
+    }
+}
+
+static void note_change(size_t index, const struct words *words)
+{
+    const struct word *w = words->at;
+    size_t count = (size_t)(words->end - w);
+    if (count == 4 && word_is(w, "CONFIG") && word_is(w + 1, "SET")) {
+        redisReply *reply =
+            redis_command(&servers[index], "CONFIG", "GET", w[2].text, NULL);
+        if (reply->elements == 2)
+            undo_later(
+                index, "CONFIG", "SET", w[2].text, reply->element[1]->str);
+        freeReplyObject(reply);
+    } else if (count > 2 && word_is(w, "ACL") && word_is(w + 1, "SETUSER")) {
+        if (strcmp(w[2].text, "default") != 0)
+            undo_later(index, "ACL", "DELUSER", w[2].text, "");
+    } else if (word_is(w, "REPLICAOF") || word_is(w, "SLAVEOF")) {
+        undo_later(index, "SLAVEOF", "NO", "ONE", "");
+    }
+}
+
+static struct word word_of_reply(const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_INTEGER)
+        return word_number(reply->integer);
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return word_of(reply->str ? reply->str : "", reply->len);
+    struct word all = word_text("");
+    for (size_t i = 0; i < reply->elements; i++) {
+        struct word one = word_of_reply(reply->element[i]);
+        struct word longer = word_of(all.text, all.length + one.length + 1);
+        char *end = longer.text + all.length;
+        if (i > 0)
+            *end++ = ' ';
+        memcpy(end, one.text, one.length + 1);
+        longer.length = (size_t)(end - longer.text) + one.length;
+        all = longer;
+    }
+    return all;
+}
+
+static void ask_server(size_t index, struct words *words, struct outcome *o)
+{
+    const char *texts[96];
+    size_t lengths[96], count = 0;
+    note_change(index, words);
+    while (has(words)) {
+        lengths[count] = words->at->length;
+        texts[count++] = take(words)->text;
+    }
+    redisReply *reply =
+        redis_command_words(&servers[index], count, texts, lengths);
+    o->error = reply->type == REDIS_REPLY_ERROR;
+    o->none = reply->type == REDIS_REPLY_NIL;
+    give(o, word_of_reply(reply));
+    freeReplyObject(reply);
+}
+
+static struct proxy *proxy_at(size_t index)
+{
+    if (!proxies[index])
+        proxies[index] = proxy_to(&servers[index], false);
+    return proxies[index];
+}
+
+static const char *proxied_url(size_t index)
+{
+    struct proxy *proxy = proxy_at(index);
+    return index % 2 != on.tcp ? proxy_tcp_url(proxy) : proxy_url(proxy);
+}
+
+/* ----------------------------------------------------------------- clients */
+
+static void note_warning(void *arg, const char *text)
+{
+    struct thing *client = arg;
+    snprintf(client->warning, sizeof(client->warning), "%s", text);
+    client->warnings++;
+}
+
+/* "timeout_ms=200 poll=1 through proxy to server 2" */
+static void client_urls(struct words *words, char list[URLS_ROOM])
+{
+    char parameters[SCENE_ROOM] = "";
+    const char *at = NULL;
+    bool proxied = false;
+    size_t first = 0, end = on.servers;
+    while (has(words)) {
+        if (accept(words, "through")) {
+            proxied = accept(words, "proxy");
+        } else if (accept(words, "to")) {
+            (void)take(words);
+            first = (size_t)number_of(take(words)) - 1;
+            end = first + 1;
+        } else if (accept(words, "at")) {
+            at = take(words)->text;
+        } else {
+            size_t len = strlen(parameters);
+            snprintf(parameters + len, sizeof(parameters) - len, "%s%s",
+                len ? "&" : "", take(words)->text);
+        }
+    }
+    *list = '\0';
+    if (at)
+        add_url(list, at, parameters);
+    for (size_t i = first; i < end && !at; i++)
+        add_url(list, proxied ? proxied_url(i) : url_of(i), parameters);
+}
+
+static void make_client(
+    const char *name, struct words *words, struct outcome *o)
+{
+    static char list[URLS_ROOM], message[1024];
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    struct thing *thing = add_thing(name, A_CLIENT);
+    client_urls(words, list);
+    *message = '\0';
+    options.errbuf = message;
+    options.errbuf_size = sizeof(message);
+    options.warning = note_warning;
+    options.warning_arg = thing;
+    int result = nxl_client_new(&thing->client, list, &options);
+    give_result(o, result, message);
+    if (result != NXL_OK)
+        thing->kind = NO_THING;
+}
+
+static struct thing *client_called(const char *name)
+{
+    struct thing *client = find_thing(name, A_CLIENT);
+    struct outcome o = {0};
+    struct words none = {0};
+    if (!client && strcmp(name, "client") == 0) {
+        make_client(name, &none, &o);
+        client = find_thing(name, A_CLIENT);
+    }
+    if (!client)
+        file_error("there is no client \"%s\"", name);
+    client->used = true;
+    return client;
+}
+
+/* ----------------------------------------------------------------- handles */
+
+static void set_option(
+    nxl_lock_options *options, const char *name, const char *value)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        bool is_int;
+    } rows[] = {
+        {"ttl_ms", offsetof(nxl_lock_options, ttl_ms), false},
+        {"retry_min_ms", offsetof(nxl_lock_options, retry_min_ms), false},
+        {"retry_max_ms", offsetof(nxl_lock_options, retry_max_ms), false},
+        {"min_hold_ms", offsetof(nxl_lock_options, min_hold_ms), false},
+        {"max_hold_ms", offsetof(nxl_lock_options, max_hold_ms), false},
+        {"permits", offsetof(nxl_lock_options, permits), false},
+        {"weight", offsetof(nxl_lock_options, weight), false},
+        {"name_length", offsetof(nxl_lock_options, name_length), false},
+        {"fence", offsetof(nxl_lock_options, fence), true},
+        {"renew", offsetof(nxl_lock_options, renew), true},
+        {"shared", offsetof(nxl_lock_options, shared), true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *at = (char *)options + rows[i].offset;
+        if (strcmp(rows[i].name, name) != 0)
+            continue;
+        int64_t number = strtoll(value, NULL, 10);
+        if (rows[i].is_int)
+            *(int *)at = (int)number;
+        else
+            *(int64_t *)at = number;
+        return;
+    }
+    if (strcmp(name, "label") != 0)
+        file_error("there is no option %s", name);
+    options->label = value;
+}
+
+static void make_lock(const char *name, struct words *words, struct outcome *o)
+{
+    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
+    const char *names[NXL_NAMES_MAX + 2], *client_name = "client";
+    size_t lengths[NXL_NAMES_MAX + 2], count = 0;
+    while (has(words)) {
+        struct word *word = take(words);
+        char *value = word->quoted ? NULL : strchr(word->text, '=');
+        if (!value) {
+            lengths[count] = word->length;
+            names[count++] = word->text;
+            continue;
+        }
+        *value++ = '\0';
+        if (strcmp(word->text, "client") == 0)
+            client_name = value;
+        else
+            set_option(&options, word->text, value);
+    }
+    struct thing *client = client_called(client_name);
+    struct thing *thing = add_thing(name, A_LOCK);
+    thing->client = client->client;
+    if (count == 1 && strlen(names[0]) < lengths[0])
+        options.name_length = lengths[0];
+    int result = count == 1 ? nxl_lock_new(&thing->lock, thing->client,
+                                  names[0], &options)
+                            : nxl_lock_new_many(&thing->lock, thing->client,
+                                  names, lengths, count, &options);
+    give_result(o, result, nxl_client_errmsg(client->client));
+    if (result != NXL_OK)
+        thing->kind = NO_THING;
+}
+
+/* ------------------------------------------------------------------- calls */
+
+static int call_start(struct thing *t, const struct call *call)
+{
+    switch (call->kind) {
+    case CALL_ACQUIRE:
+        return nxl_lock_acquire_start(t->lock, call->number);
+    case CALL_EXTEND:
+        return nxl_lock_extend_start(t->lock, call->number);
+    case CALL_RELEASE:
+        return nxl_lock_release_start(t->lock);
+    case CALL_ADOPT:
+        return nxl_lock_adopt_start(t->lock, call->token);
+    case CALL_INSPECT:
+        return nxl_lock_inspect_start(t->lock);
+    default:
+        return nxl_lock_break_start(t->lock, &t->seen);
+    }
+}
+
+static int call_blocking(struct thing *t, const struct call *call)
+{
+    switch (call->kind) {
+    case CALL_ACQUIRE:
+        return nxl_lock_acquire(t->lock, call->number);
+    case CALL_EXTEND:
+        return nxl_lock_extend(t->lock, call->number);
+    case CALL_RELEASE:
+        return nxl_lock_release(t->lock);
+    case CALL_ADOPT:
+        return nxl_lock_adopt(t->lock, call->token);
+    case CALL_INSPECT:
+        return nxl_lock_inspect(t->lock, &t->seen);
+    default:
+        return nxl_lock_break(t->lock, &t->seen);
+    }
+}
+
+/* One turn of the event loop, for at most so long. */
+static bool turn_loop(nxl_client *client, int most_ms)
+{
+    struct pollfd fds[16];
+    int timeout_ms;
+    size_t count = nxl_client_pollfds(client, fds, 16, &timeout_ms);
+    if (timeout_ms < 0 || timeout_ms > most_ms)
+        timeout_ms = most_ms;
+    return count <= 16 && poll(fds, (nfds_t)count, timeout_ms) >= 0 &&
+           nxl_client_process(client) == NXL_OK;
+}
+
+/* Through the event loop, up to the event of the call. */
+static int call_by_loop(struct thing *t, const struct call *call)
+{
+    nxl_event event = {0};
+    int result = call_start(t, call);
+    if (result != NXL_PENDING)
+        return result;
+    while (!nxl_client_next_event(t->client, &event) || event.lock != t->lock)
+        if (!turn_loop(t->client, 1000))
+            return NXL_PENDING;
+    if (call->kind == CALL_INSPECT &&
+        nxl_lock_holder(t->lock, &t->seen) != NXL_OK)
+        t->seen = (nxl_holder)NXL_HOLDER_INIT;
+    return event.result;
+}
+
+static void perform(struct thing *t)
+{
+    if (t->call.kind == CALL_INSPECT)
+        t->seen = (nxl_holder)NXL_HOLDER_INIT;
+    t->began_ms = test_now_ms();
+    t->before_ns = nxl_now_ns();
+    t->result = stage.scene->loop ? call_by_loop(t, &t->call)
+                                  : call_blocking(t, &t->call);
+    t->after_ns = nxl_now_ns();
+    t->ended_ms = test_now_ms();
+    t->running = false;
+}
+
+static void *perform_in_thread(void *argument)
+{
+    perform(argument);
+    return NULL;
+}
+
+static void give_call(struct outcome *o, struct thing *t)
+{
+    give_result(o, t->result, nxl_lock_errmsg(t->lock));
+    o->took_ms = t->ended_ms - t->began_ms;
+    o->ended_ms = t->ended_ms;
+    o->before_ns = t->before_ns;
+    o->after_ns = t->after_ns;
+    if (t->call.kind == CALL_INSPECT)
+        o->fields = "holder ";
+}
+
+#endif

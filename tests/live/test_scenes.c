@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Plays the scenes of one file of live/scenes, which is the program's argument,
+ * one test each; live/scene.h begins with the language. A scene that fails says
+ * in which line, what was expected there, and what came.
+ */
+#include "live/scene_file.h"
+#include "live/scene_steps.h"
+
+/* ------------------------------------------------------------------- scenes */
+
+static int begin_scene(void **state)
+{
+    for (size_t i = 0; i < on.servers; i++) {
+        if (servers[i].pid == 0)
+            redis_restart(&servers[i]);
+        redis_thaw(&servers[i]);
+    }
+    return quorum_clean(state);
+}
+
+/* Handles before their clients, and both before the proxies. */
+static int end_scene(void **state)
+{
+    for (size_t i = 0; i < on.servers; i++)
+        redis_thaw(&servers[i]);
+    for (int clients = 0; clients < 2; clients++)
+        for (size_t i = 0; i < stage.count; i++)
+            if (clients || stage.things[i].kind == A_LOCK)
+                free_thing(&stage.things[i]);
+    quorum_mend(state);
+    undo_changes();
+    stage.count = 0;
+    return 0;
+}
+
+static void fail_at(const struct scene_step *step)
+{
+    print_error("%s:%u: not as expected\n  scene     %s\n  step      %s\n"
+                "  but       %s\n",
+        stage.path, step->line, stage.scene->name, step->text, stage.why);
+    for (size_t i = 0; i < stage.count; i++)
+        if (stage.things[i].kind == A_LOCK && !stage.things[i].threaded &&
+            *nxl_lock_errmsg(stage.things[i].lock))
+            print_error("  %-9s says \"%s\"\n", stage.things[i].name,
+                nxl_lock_errmsg(stage.things[i].lock));
+    fail();
+}
+
+/* Lets time pass, and each client of an event loop do its work. */
+static void let_pass(int ms)
+{
+    bool turned = false;
+    for (size_t i = 0; stage.scene->loop && i < stage.count; i++) {
+        bool busy = false;
+        struct thing *client = &stage.things[i];
+        if (client->kind != A_CLIENT)
+            continue;
+        for (size_t k = 0; k < stage.count; k++)
+            busy |= stage.things[k].client == client->client &&
+                    stage.things[k].threaded;
+        if (!busy)
+            turned |= turn_loop(client->client, ms);
+    }
+    if (!turned)
+        test_pause_ms(ms);
+}
+
+static void play_until(const struct scene_step *step, const char *text)
+{
+    int64_t end = test_now_ms() + SCENE_UNTIL_MS;
+    size_t used = text_used;
+    while (!play_step(text)) {
+        if (test_now_ms() > end)
+            fail_at(step);
+        let_pass(1);
+        text_used = used;
+    }
+}
+
+static void play_one(const struct scene_step *step)
+{
+    int ms, major;
+    const char *why;
+    stage.step = step;
+    text_used = 0;
+    if (!strncmp(step->text, "until ", 6))
+        play_until(step, step->text + 6);
+    else if (sscanf(step->text, "pass %d ms", &ms) == 1)
+        for (int64_t end = test_now_ms() + ms; test_now_ms() < end;)
+            let_pass(1);
+    else if (!strcmp(step->text, "needs ACL"))
+        redis_needs_acl(&servers[0]);
+    else if (sscanf(step->text, "needs Redis %d", &major) == 1 &&
+             (why = strchr(step->text, ':')))
+        redis_needs(&servers[0], major, why + 2);
+    else if (!strncmp(step->text, "not over TLS: ", 14))
+        live_tls() ? test_skip(step->text) : 0;
+    else if (!play_step(step->text))
+        fail_at(step);
+}
+
+/* From that step up to the first one that is indented less. */
+static size_t play_block(size_t at, unsigned indent)
+{
+    const struct scene *s = stage.scene;
+    while (at < s->count && s->steps[at].indent >= indent) {
+        int times;
+        stage.step = &s->steps[at];
+        if (s->steps[at].indent > indent)
+            file_error("it is indented more than the step before");
+        if (sscanf(s->steps[at].text, "repeat %d times", &times) != 1) {
+            play_one(&s->steps[at++]);
+            continue;
+        }
+        size_t first = at + 1;
+        for (int i = 0; i < times && first < s->count; i++)
+            at = play_block(first, s->steps[first].indent);
+    }
+    return at;
+}
+
+static void play_scene(void **state)
+{
+    stage.scene = *state;
+    stage.path = file.path;
+    stage.count = 0;
+    if (stage.scene->count == 0)
+        fail_msg("%s:%u: no steps", file.path, stage.scene->line);
+    play_block(0, stage.scene->steps[0].indent);
+    for (size_t i = 0; i < stage.count; i++)
+        if (stage.things[i].kind != NO_THING && !stage.things[i].used)
+            file_error("%s is never used", stage.things[i].name);
+}
+
+/* ------------------------------------------------------------------- groups */
+
+static int start(void **state)
+{
+    for (size_t i = 0; i < on.servers; i++) {
+        char **a = file.arguments;
+        if (redis_start(&servers[i], a[0], a[1], a[2], a[3], a[4], a[5], NULL))
+            return -1;
+    }
+    return 0;
+}
+
+static int play_group(size_t count, bool tcp)
+{
+    char name[128];
+    on.servers = count;
+    on.tcp = tcp;
+    snprintf(name, sizeof(name), "%s (%zu server%s, %s)", file.name, count,
+        count > 1 ? "s" : "",
+        live_tls()  ? "TLS"
+        : count > 1 ? "TCP and unix"
+        : tcp       ? "TCP"
+                    : "unix");
+    return test_run_group(name, file.tests, file.count, start, quorum_stop);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    if (argc != 2)
+        return 2;
+    read_scenes(argv[1]);
+    const char *base = strrchr(argv[1], '/');
+    snprintf(file.name, sizeof(file.name), "%s", base ? base + 1 : argv[1]);
+    file.name[strcspn(file.name, ".")] = '\0';
+    if (file.one)
+        failed += play_group(1, true);
+    if (file.one && !live_tls() && (!file.brief || getenv("NXLOCK_FULL")))
+        failed += play_group(1, false);
+    if (file.three)
+        failed += play_group(3, false);
+    for (size_t i = 0; i < file.count; i++) {
+        for (size_t k = 0; k < file.scenes[i].count; k++)
+            free(file.scenes[i].steps[k].text);
+        free(file.scenes[i].steps);
+        free(file.scenes[i].name);
+    }
+    for (size_t i = 0; file.arguments[i]; i++)
+        free(file.arguments[i]);
+    return failed;
+}
