@@ -28,9 +28,9 @@
  *     | -set  | 'set'   |
  *     | -eval | 'eval'  |
  *
- * A line that ends with a comma or with -> goes on in the next line. What is
- * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
- * ACL" and "not over TLS: WHY" skip the scene.
+ * A line that ends with a comma, with -> or within quotes goes on in the next
+ * line. What is indented under "repeat 5 times" is repeated. "needs Redis 7:
+ * WHY", "needs ACL" and "not over TLS: WHY" skip the scene.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a = lock NAME... OPTION=VALUE...   options of nxl_lock_options,

@@ -189,12 +189,16 @@ static void read_setting(unsigned line, char *text)
     }
 }
 
-/* A line that ends with a comma or an arrow goes on in the next one. */
+/* A line that ends with a comma, with an arrow or within quotes goes on in the
+ * next one. */
 static bool goes_on(const char *text)
 {
     size_t len = strlen(text);
-    return len > 1 && *text != '#' &&
-           (text[len - 1] == ',' || !strcmp(text + len - 2, "->"));
+    bool quoted = false;
+    for (const char *at = text; *at != '\0'; at++)
+        quoted ^= *at == '"';
+    return quoted ||
+           (len > 1 && (text[len - 1] == ',' || !strcmp(text + len - 2, "->")));
 }
 
 static void read_scenes(const char *path)

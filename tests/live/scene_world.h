@@ -337,6 +337,7 @@ static void make_lock(const char *name, struct words *words, struct outcome *o)
     struct thing *client = client_called(client_name);
     struct thing *thing = add_thing(name, A_LOCK);
     thing->client = client->client;
+    thing->seen = (nxl_holder)NXL_HOLDER_INIT;
     if (count == 1 && strlen(names[0]) < lengths[0])
         options.name_length = lengths[0];
     int result = count == 1 ? nxl_lock_new(&thing->lock, thing->client,
