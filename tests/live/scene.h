@@ -28,9 +28,9 @@
  *     | -set  | 'set'   |
  *     | -eval | 'eval'  |
  *
- * A line that ends with a comma, with -> or within quotes goes on in the next
- * line. What is indented under "repeat 5 times" is repeated. "needs Redis 7:
- * WHY", "needs ACL" and "not over TLS: WHY" skip the scene.
+ * A line that is indented more than a step goes on with it; but what is
+ * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
+ * ACL" and "not over TLS: WHY" skip the scene.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a = lock NAME... OPTION=VALUE...   options of nxl_lock_options,
@@ -71,8 +71,8 @@
  * deadline is that of a lease of 5000 ms which was requested in this call
  *
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
- * <before + 1>, <server> and <server 2> (its URL), <proxy>, <port>, <majority>,
- * <servers>, <65536 of n>. In quotes, \xNN is a byte.
+ * <before + 1>, <server> and <server 2> (its URL), <proxy>, <scheme>, <port>,
+ * <majority>, <servers>, <65536 of n>. In quotes, \xNN is a byte.
  */
 #ifndef NXLOCK_TESTS_LIVE_SCENE_H
 #define NXLOCK_TESTS_LIVE_SCENE_H

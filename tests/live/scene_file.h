@@ -189,16 +189,23 @@ static void read_setting(unsigned line, char *text)
     }
 }
 
-/* A line that ends with a comma, with an arrow or within quotes goes on in the
- * next one. */
-static bool goes_on(const char *text)
+static void read_line(unsigned line, char *text)
 {
-    size_t len = strlen(text);
-    bool quoted = false;
-    for (const char *at = text; *at != '\0'; at++)
-        quoted ^= *at == '"';
-    return quoted ||
-           (len > 1 && (text[len - 1] == ',' || !strcmp(text + len - 2, "->")));
+    size_t indent = strspn(text, " ");
+    if (indent == 0 && *text != '\0')
+        read_setting(line, text);
+    else if (reading.name && *text != '\0')
+        add_step(line, (unsigned)indent, text + indent);
+    else if (*text != '\0')
+        bad_line(line, text);
+    *text = '\0';
+}
+
+/* What is indented more than a step, but not under "repeat", belongs to it. */
+static bool goes_on(const char *step, size_t indent)
+{
+    size_t own = strspn(step, " ");
+    return own > 0 && indent > own && strncmp(step + own, "repeat ", 7) != 0;
 }
 
 static void read_scenes(const char *path)
@@ -213,26 +220,21 @@ static void read_scenes(const char *path)
     while (getline(&text, &size, in) > 0) {
         text[strcspn(text, "\n")] = '\0';
         line++;
-        bool more = *whole != '\0';
         size_t indent = strspn(text, " "), len = strlen(whole);
         if (text[indent] == '\0' || text[indent] == '#')
             continue;
         if (len + strlen(text) + 2 > sizeof(whole))
             bad_line(line, text);
-        snprintf(whole + len, sizeof(whole) - len, "%s%s", more ? " " : "",
-            more ? text + indent : text);
-        begun = more ? begun : line;
-        if (goes_on(whole))
+        if (goes_on(whole, indent)) {
+            whole[len] = ' ';
+            strcpy(whole + len + 1, text + indent);
             continue;
-        indent = strspn(whole, " ");
-        if (indent == 0)
-            read_setting(begun, whole);
-        else if (reading.name)
-            add_step(begun, (unsigned)indent, whole + indent);
-        else
-            bad_line(begun, whole);
-        *whole = '\0';
+        }
+        read_line(begun, whole);
+        strcpy(whole, text);
+        begun = line;
     }
+    read_line(begun, whole);
     end_of_reading();
     free(text);
     fclose(in);

@@ -31,7 +31,7 @@ static size_t server_if_any(struct words *words)
 struct field {
     const char *name;
     size_t offset;
-    enum { TEXT, FLAG, INT, INT64, UINT64, LABEL } type;
+    enum { TEXT, FLAG, INT, INT64, UINT64, LABEL, STATE, SOFTWARE, ROLE } type;
 };
 
 #define FIELD(of, name, type)                                                  \
@@ -53,10 +53,10 @@ static const struct field holder_fields[] = {
 };
 
 static const struct field facts_fields[] = {
-    FIELD(nxl_server_facts, state, INT),
+    FIELD(nxl_server_facts, state, STATE),
     FIELD(nxl_server_facts, url, TEXT),
-    FIELD(nxl_server_facts, software, INT),
-    FIELD(nxl_server_facts, role, INT),
+    FIELD(nxl_server_facts, software, SOFTWARE),
+    FIELD(nxl_server_facts, role, ROLE),
     FIELD(nxl_server_facts, strategy, TEXT),
     FIELD(nxl_server_facts, scripts, FLAG),
     FIELD(nxl_server_facts, votes, FLAG),
@@ -87,6 +87,13 @@ static const struct field stats_fields[] = {COUNTER(grants), COUNTER(busy),
     COUNTER(reconnects), COUNTER(cleanups), COUNTER(failovers),
     COUNTER(quarantine_ms), COUNTER(unconfirmed), {NULL}};
 
+/* The words of what is a number there. */
+static const char *const words_of[][4] = {
+    [STATE] = {"down", "connecting", "up"},
+    [SOFTWARE] = {"unknown", "redis", "valkey", "keydb"},
+    [ROLE] = {"unknown", "primary", "replica", "active replica"},
+};
+
 static void give_field(struct outcome *o, const struct field *fields,
     const void *structure, struct words *words)
 {
@@ -106,6 +113,8 @@ static void give_field(struct outcome *o, const struct field *fields,
         give_text(o, *(const char *const *)at);
     else if (fields->type == FLAG)
         give_flag(o, *(const bool *)at);
+    else if (fields->type >= STATE)
+        give_text(o, words_of[fields->type][*(const int *)at]);
     else if (fields->type == INT)
         give_number(o, *(const int *)at);
     else
@@ -331,10 +340,11 @@ static void play_server(size_t index, struct words *words, struct outcome *o)
     } else if (accept(words, "promote")) {
         redis_promote(server_of);
     } else if (accept(words, "follow")) {
-        size_t primary = accept(words, "server") ? index_if_any(words) : index;
+        bool nobody = accept(words, "nobody") || !accept(words, "server");
+        size_t primary = nobody ? index : index_if_any(words);
         undo_later(index, "SLAVEOF", "NO", "ONE", "");
         snprintf(port, sizeof(port), "%u",
-            primary == index ? 1 : (unsigned)servers[primary].plain_port);
+            nobody ? 1 : (unsigned)servers[primary].plain_port);
         redis_follow(server_of, port);
     } else {
         file_error("a server knows no \"%s\"", take(words)->text);
@@ -443,19 +453,55 @@ static bool check(const char *expected, const struct outcome *o)
     return true;
 }
 
+/* The words up to a comma: of "acquire, release" first "acquire". */
+static struct words next_verb(struct words *words)
+{
+    struct words verb = *words;
+    while (!words->at->comma && words->at + 1 < words->end)
+        words->at++;
+    verb.end = ++words->at;
+    return verb;
+}
+
+/* "acquire, release", of one subject. */
+static bool play_verbs(
+    struct words subject, struct words words, const char *expected)
+{
+    while (has(&words)) {
+        struct outcome o = {0};
+        struct words whose = subject, verb = next_verb(&words);
+        play_subject(&whose, &verb, &o);
+        expect_end(&verb);
+        if (!check(expected, &o))
+            return false;
+    }
+    return true;
+}
+
+static bool play_place(
+    bool is_proxy, size_t index, struct words words, const char *expected)
+{
+    while (has(&words)) {
+        struct outcome o = {0};
+        struct words verb = next_verb(&words);
+        if (is_proxy)
+            play_proxy(index, &verb, &o);
+        else
+            play_server(index, &verb, &o);
+        expect_end(&verb);
+        if (!check(expected, &o))
+            return false;
+    }
+    return true;
+}
+
 static bool play_places(
     const struct places *places, struct words words, const char *expected)
 {
     int64_t met = 0;
     for (size_t i = 0; i < places->count; i++) {
-        struct words again = words;
-        struct outcome o = {0};
-        if (places->proxies)
-            play_proxy(places->first + i, &again, &o);
-        else
-            play_server(places->first + i, &again, &o);
-        expect_end(&again);
-        bool good = check(expected, &o);
+        bool good =
+            play_place(places->proxies, places->first + i, words, expected);
         if (!good && !places->quantity)
             return false;
         met += good;
@@ -467,24 +513,6 @@ static bool play_places(
     struct words range = {&quantity, &quantity + 1};
     return meets(&range, &count) ||
            mismatch("so at %lld servers", (long long)met);
-}
-
-/* "acquire, release", of one subject. */
-static bool play_verbs(
-    struct words subject, struct words words, const char *expected)
-{
-    while (has(&words)) {
-        struct outcome o = {0};
-        struct words whose = subject, verb = words;
-        while (!words.at->comma && words.at + 1 < words.end)
-            words.at++;
-        verb.end = ++words.at;
-        play_subject(&whose, &verb, &o);
-        expect_end(&verb);
-        if (!check(expected, &o))
-            return false;
-    }
-    return true;
 }
 
 static bool play_making(char *name, char *what, const char *expected)
@@ -626,8 +654,10 @@ static struct word value_of(const char *inside)
         return word_text(url_of(index));
     if (!strcmp(text, "proxy"))
         return word_text(proxied_url(index));
+    if (!strcmp(text, "scheme"))
+        return word_text(servers[index].scheme);
     if (!strcmp(text, "port"))
-        return word_number(servers[index].plain_port);
+        return word_number(servers[index].port);
     if (!strcmp(text, "majority"))
         return word_number((int64_t)majority());
     if (!strcmp(text, "servers"))

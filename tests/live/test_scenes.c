@@ -113,9 +113,11 @@ static size_t play_block(size_t at, unsigned indent)
             play_one(&s->steps[at++]);
             continue;
         }
-        size_t first = at + 1;
-        for (int i = 0; i < times && first < s->count; i++)
-            at = play_block(first, s->steps[first].indent);
+        size_t first = ++at;
+        while (at < s->count && s->steps[at].indent > indent)
+            at++;
+        for (int i = 0; i < times && first < at; i++)
+            play_block(first, s->steps[first].indent);
     }
     return at;
 }
