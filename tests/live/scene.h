@@ -34,50 +34,49 @@
  * ACL" and "not over TLS: WHY" skip the scene.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
- *   a = lock NAME... OPTION=VALUE...   options of nxl_lock_options,
- * client=NAME; several names make a handle of all of them one = client
- * PARAMETER... [through proxy] [to server 2]   of all servers; "through proxy":
- * each behind a proxy before = a: deadline    keeps a value, which is <before>
- * from then on called = now            keeps the time, for "within 0..50 of
- * called"
+ *   a = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
+ *                                client=NAME; several names: one handle of all
+ *   one = client PARAMETER... [through proxy] [to server 2] [at URL]
+ *                                of all servers; "through proxy": each behind
+ *                                its own
+ *   before = a: deadline         keeps a value, which is <before> from then on
+ *   called = now                 keeps the time, for "within 0..50 of called"
  *
- * Handles:
- *   acquire [wait 5000], acquire wait forever, extend [9000], release,
- *   adopt TOKEN, inspect, break (what inspect saw), cancel, interrupt, free;
- *   begin CALL does it in a thread, and "a: ends -> OK" waits for it.
- *   Several with commas: "a: acquire, extend, release -> OK".
- *   Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
- *   message, message of server 2, loss, running, names, name 2, holder FIELD,
- *   holder 2 FIELD (of the last inspect; FIELD of nxl_holder).
- * Clients:
- *   interrupt, free.
- *   Values: holds NAME, description, message, prefix, servers, connected (to
- *   how many), warnings (calls of options.warning), stats FIELD, facts FIELD
- *   [of server 2], of nxl_stats and nxl_server_facts.
- * server, server 2:
- *   a command of Redis, in capitals; freeze, thaw, kill, restart, promote,
- *   follow server 2.
- *   Values: calls COMMAND (how often it ran), clients, lasting keys,
- *   info SECTION FIELD.
- *   "servers" are all of them; with "2..3 servers" at so many of them it is as
- *   expected. What CONFIG SET, ACL SETUSER and REPLICAOF changed is undone
- *   after the scene.
- * proxy, proxy 2, proxies:
- *   hold, pass, drop or keep, and then requests or replies; delay replies 200;
- *   cut after 2 bytes of replies; cut, reset, refuse, welcome.
- *   Values: connections, accepted.
- * pass 50 ms                where time itself is the matter
- * until STEP                again and again until it is as expected; 30 s
+ * Steps:
+ *   Handles: acquire [wait 5000], acquire wait forever, extend [9000], release,
+ *     adopt TOKEN, inspect, break (what inspect saw), cancel, interrupt, free;
+ *     "begin CALL" does it in a thread of its own, and "a: ends -> OK" waits
+ *     for it. Several with commas: "a: acquire, extend, release -> OK".
+ *     Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
+ *     message, message of server 2, loss, running, names, name 2, holder FIELD,
+ *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder).
+ *   Clients: interrupt, free. Values: holds NAME, description, message, prefix,
+ *     servers, connected (to how many), warnings (calls of options.warning),
+ *     stats FIELD, facts FIELD [of server 2]: of nxl_stats, nxl_server_facts.
+ *   server, server 2: a command of Redis, in capitals; freeze, thaw, kill,
+ *     restart, follow server 2, follow nobody, promote. Values: calls COMMAND
+ *     (how often it ran), clients, lasting keys, info SECTION FIELD.
+ *     "servers" are all of them; with "2..3 servers" at so many of them it is
+ *     as expected. What CONFIG SET, ACL SETUSER and REPLICAOF changed is undone
+ *     after the scene.
+ *   proxy, proxy 2, proxies: hold, pass, drop or keep, and then requests or
+ *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
+ *     refuse, welcome. Values: connections, accepted.
+ *   pass 50 ms                   where time itself is the matter
+ *   until STEP                   again and again until it is as expected; 30 s
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
  * above 5, below 5; "text"; none; error; not X; X or Y. After it, or alone:
- *   saying "words", "more"  in the value or, of a call, in the handle's message
+ *   saying "words", "more"       in the value or, of a call, in the handle's
+ *                                message
  *   not saying "words"
- *   with held yes, token "" more values; after inspect, stats and facts their
- *                           fields
- *   within 100..400         how long a call took, in ms, or with "of called"
- * how long after that it ended; later if the machine is busy leasing 5000 the
- * deadline is that of a lease of 5000 ms which was requested in this call
+ *   with held yes, token ""      more values; after inspect, stats and facts
+ *                                their fields
+ *   within 100..400              how long a call took, in ms, or with
+ *                                "of called" how long after that it ended;
+ *                                later if the machine is busy
+ *   leasing 5000                 the deadline is that of a lease of 5000 ms
+ *                                which was requested in this call
  *
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
  * <before + 1>, <server> and <server 2> (its URL), <proxy>, <scheme>, <port>,
