@@ -7,8 +7,9 @@
  *
  *   # comment
  *   servers: 1 and 3             file: play all scenes with one server, and
- *                                again with three. Default: 1
+ *                                again with three; at most 7. Default: 1
  *   server arguments: --databases 2
+ *   client parameters: poll=1    file: of the URLs of all clients
  *   transports: tcp              file: over TCP only, unless NXLOCK_FULL is
  *                                set. Default: over TCP, then the unix socket
  *   calls: blocking and event loop   file: through either interface
@@ -36,7 +37,7 @@
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
  *                                client=NAME; several names: one handle of all
- *   one = client PARAMETER... [through proxy] [to server 2] [at URL]
+ *   one = client PARAMETER... [through proxy] [to servers 1..2] [at URL]
  *                                of all servers; "through proxy": each behind
  *                                its own
  *   before = a: deadline         keeps a value, which is <before> from then on
@@ -50,20 +51,22 @@
  *     Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
  *     message, message of server 2, loss, running, names, name 2, holder FIELD,
  *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder).
- *   Clients: interrupt, free. Values: holds NAME, description, message, prefix,
- *     servers, connected (to how many), warnings (calls of options.warning),
- *     stats FIELD, facts FIELD [of server 2]: of nxl_stats, nxl_server_facts.
- *   server, server 2: a command of Redis, in capitals; freeze, thaw, kill,
- *     restart, follow server 2, follow nobody, promote. Values: calls COMMAND
- *     (how often it ran), clients, lasting keys, info SECTION FIELD.
- *     "servers" are all of them; with "2..3 servers" at so many of them it is
- *     as expected. What CONFIG SET, ACL SETUSER and REPLICAOF changed is undone
- *     after the scene.
- *   proxy, proxy 2, proxies: hold, pass, drop or keep, and then requests or
- *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
- *     refuse, welcome. Values: connections, accepted.
- *   pass 50 ms                   where time itself is the matter
- *   until STEP                   again and again until it is as expected; 30 s
+ *   Clients: connect (to all its servers), interrupt, free. Values: event (the
+ *     next one: "hold of a: LOST"), lost (is the descriptor of losses ready?),
+ *     holds NAME, description, message, prefix, servers, connected (to how
+ * many), warnings (calls of options.warning), stats FIELD, facts FIELD [of
+ * server 2]: of nxl_stats, nxl_server_facts. server, server 2: a command of
+ * Redis, in capitals; freeze, thaw, kill, restart, follow server 2, follow
+ * nobody, promote. Values: calls COMMAND (how often it ran), clients, lasting
+ * keys, info SECTION FIELD. "servers" are all of them, "servers 1..2" some;
+ * with "2..3 servers" at so many of all it is as expected. What CONFIG SET, ACL
+ * SETUSER and REPLICAOF changed is undone after the scene. proxy, proxy 2,
+ * proxies: hold, pass, drop or keep, and then requests or replies; delay
+ * replies 200; cut after 2 bytes of replies; cut, reset, refuse, welcome;
+ * strand, and later deliver, what it holds (proxy.h). Values: connections,
+ * accepted, bytes of requests, bytes of replies. pass 50 ms where time itself
+ * is the matter until STEP                   again and again until it is as
+ * expected; 30 s
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
  * above 5, below 5; "text"; none; error; not X; X or Y. After it, or alone:
@@ -93,6 +96,7 @@
 enum {
     SCENE_COLUMNS = 8,
     SCENE_NAMES = 40, /* handles, clients and kept values of a scene */
+    SCENE_EVENTS = 16,
     SCENE_ROOM = 512,
     SCENE_UNTIL_MS = 30000
 };
@@ -161,6 +165,8 @@ struct thing {
     nxl_client *client; /* A_CLIENT, and that of A_LOCK */
     atomic_int warnings;
     char warning[1024];
+    nxl_event event[SCENE_EVENTS]; /* taken while another call was awaited */
+    size_t events;
 
     nxl_lock *lock;
     nxl_holder seen;

@@ -11,14 +11,15 @@ enum { SCENES_MAX = 400, ROWS_MAX = 80 };
 static struct {
     const char *path;
     char name[64];
-    bool blocking, loop; /* which interfaces */
-    bool one, three;     /* on how many servers */
-    bool brief;          /* over TCP only */
-    char *arguments[8];  /* of the servers */
+    bool blocking, loop;         /* which interfaces */
+    bool on[QUORUM_MAX + 1];     /* on how many servers */
+    char parameters[SCENE_ROOM]; /* of all clients' URLs */
+    bool brief;                  /* over TCP only */
+    char *arguments[8];          /* of the servers */
     struct scene scenes[SCENES_MAX];
     struct CMUnitTest tests[SCENES_MAX];
     size_t count;
-} file = {.blocking = true, .one = true};
+} file = {.blocking = true, .on = {[1] = true}};
 
 /* The scene that is being read. */
 static struct {
@@ -160,6 +161,15 @@ static void set_arguments(char *text)
         file.arguments[i] = copied(word);
 }
 
+/* "1 and 3" */
+static void set_servers(const char *text)
+{
+    memset(file.on, 0, sizeof(file.on));
+    for (const char *at = text; *at != '\0'; at++)
+        if (*at > '0' && *at <= '0' + QUORUM_MAX)
+            file.on[*at - '0'] = true;
+}
+
 /* "NAME: VALUE" before the first scene, or "scene: NAME". */
 static void read_setting(unsigned line, char *text)
 {
@@ -175,8 +185,9 @@ static void read_setting(unsigned line, char *text)
     } else if (reading.name) {
         bad_line(line, text);
     } else if (!strcmp(text, "servers")) {
-        file.one = strchr(value, '1') != NULL;
-        file.three = strchr(value, '3') != NULL;
+        set_servers(value);
+    } else if (!strcmp(text, "client parameters")) {
+        snprintf(file.parameters, sizeof(file.parameters), "%s", value);
     } else if (!strcmp(text, "transports") && !strcmp(value, "tcp")) {
         file.brief = true;
     } else if (!strcmp(text, "calls")) {

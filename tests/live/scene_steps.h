@@ -206,7 +206,12 @@ static void read_description(
 static bool read_client(struct thing *t, struct words *words, struct outcome *o)
 {
     nxl_stats stats;
-    if (accept(words, "holds")) {
+    if (accept(words, "event")) {
+        give_event(o, t);
+    } else if (accept(words, "lost")) {
+        struct pollfd fd = {nxl_client_loss_fd(t->client), POLLIN, 0};
+        give_flag(o, poll(&fd, 1, 0) == 1);
+    } else if (accept(words, "holds")) {
         const struct word *name = take(words);
         give_number(
             o, (int64_t)nxl_client_holds(t->client, name->text, name->length));
@@ -304,6 +309,8 @@ static void play_client(struct thing *t, struct words *words, struct outcome *o)
 {
     if (accept(words, "interrupt"))
         nxl_client_interrupt(t->client);
+    else if (accept(words, "connect"))
+        connect_client(t->client);
     else if (accept(words, "free"))
         free_thing(t);
     else if (!read_client(t, words, o))
@@ -379,6 +386,12 @@ static void play_proxy(size_t index, struct words *words, struct outcome *o)
         proxy_cut(proxy, *verb == 'r');
     } else if (!strcmp(verb, "refuse") || !strcmp(verb, "welcome")) {
         proxy_refuse(proxy, *verb == 'r');
+    } else if (!strcmp(verb, "strand")) {
+        proxy_strand(proxy);
+    } else if (!strcmp(verb, "deliver")) {
+        proxy_deliver(proxy);
+    } else if (!strcmp(verb, "bytes") && accept(words, "of")) {
+        give_number(o, (int64_t)proxy_bytes(proxy, way_of(words)));
     } else if (!strcmp(verb, "connections")) {
         give_number(o, (int64_t)proxy_connections(proxy));
     } else if (!strcmp(verb, "accepted")) {
@@ -390,7 +403,7 @@ static void play_proxy(size_t index, struct words *words, struct outcome *o)
 
 /* ------------------------------------------------------------------- steps */
 
-/* "server", "server 2", "servers", "2..3 servers": how many, from which on. */
+/* "server 2", "servers 1..2", "2..3 servers": how many, from which on. */
 struct places {
     bool proxies;
     size_t first, count;
@@ -407,12 +420,9 @@ static bool read_places(struct words *words, struct places *places)
     if (!all && !next_is(words, "server") && !next_is(words, "proxy"))
         return false;
     places->proxies = take(words)->text[0] == 'p';
-    if (!all) {
-        places->first = index_if_any(words);
-        places->count = 1;
-    }
-    if (places->first + places->count > on.servers)
-        file_error("there is no such server");
+    places->count = all ? on.servers : 1;
+    if (has(words))
+        read_range(words, &places->first, &places->count);
     expect_end(words);
     return true;
 }

@@ -7,6 +7,7 @@
 #ifndef NXLOCK_TESTS_LIVE_SCENE_WORLD_H
 #define NXLOCK_TESTS_LIVE_SCENE_WORLD_H
 
+#include "live/scene_file.h"
 #include "live/scene_text.h"
 
 #include <poll.h>
@@ -215,33 +216,69 @@ static void note_warning(void *arg, const char *text)
     client->warnings++;
 }
 
-/* "timeout_ms=200 poll=1 through proxy to server 2" */
+static void add_parameter(char list[SCENE_ROOM], const char *parameter)
+{
+    size_t len = strlen(list);
+    snprintf(list + len, SCENE_ROOM - len, "%s%s", len ? "&" : "", parameter);
+}
+
+/* "2", or "2..4": which places. */
+static void read_range(struct words *words, size_t *first, size_t *count)
+{
+    const char *text = take(words)->text;
+    int end, fields = sscanf(text, "%zu..%d", first, &end);
+    if (fields < 1 || *first == 0)
+        file_error("numbers begin with 1");
+    *count = fields == 2 ? (size_t)end + 1 - *first : 1;
+    --*first;
+    if (*first + *count > on.servers)
+        file_error("there is no such server");
+}
+
+static void add_servers(
+    char *list, struct words *words, bool proxied, const char *parameters)
+{
+    size_t first = 0, count = on.servers;
+    if (words) {
+        if (!accept(words, "server") && !accept(words, "servers"))
+            file_error("to which servers?");
+        read_range(words, &first, &count);
+    }
+    for (size_t i = first; i < first + count; i++)
+        add_url(list, proxied ? proxied_url(i) : url_of(i), parameters);
+}
+
+/* The URL may have parameters of its own. */
+static void add_other(char *list, const char *url, const char *parameters)
+{
+    char whole[2 * SCENE_ROOM];
+    const char *more = *parameters == '\0' ? "" : strchr(url, '?') ? "&" : "?";
+    snprintf(whole, sizeof(whole), "%s%s%s", url, more, parameters);
+    add_url(list, whole, "");
+}
+
+/* "timeout_ms=200 poll=1 through proxy to servers 1..2 at redis://..." */
 static void client_urls(struct words *words, char list[URLS_ROOM])
 {
     char parameters[SCENE_ROOM] = "";
-    const char *at = NULL;
     bool proxied = false;
-    size_t first = 0, end = on.servers;
-    while (has(words)) {
-        if (accept(words, "through")) {
-            proxied = accept(words, "proxy");
-        } else if (accept(words, "to")) {
-            (void)take(words);
-            first = (size_t)number_of(take(words)) - 1;
-            end = first + 1;
-        } else if (accept(words, "at")) {
-            at = take(words)->text;
-        } else {
-            size_t len = strlen(parameters);
-            snprintf(parameters + len, sizeof(parameters) - len, "%s%s",
-                len ? "&" : "", take(words)->text);
-        }
-    }
     *list = '\0';
-    if (at)
-        add_url(list, at, parameters);
-    for (size_t i = first; i < end && !at; i++)
-        add_url(list, proxied ? proxied_url(i) : url_of(i), parameters);
+    if (*file.parameters != '\0')
+        add_parameter(parameters, file.parameters);
+    while (has(words)) {
+        if (accept(words, "through"))
+            proxied = accept(words, "proxy");
+        else if (accept(words, "to"))
+            add_servers(list, words, proxied, parameters);
+        else if (accept(words, "at"))
+            add_other(list, take(words)->text, parameters);
+        else if (*list == '\0')
+            add_parameter(parameters, take(words)->text);
+        else
+            file_error("parameters come before the servers");
+    }
+    if (*list == '\0')
+        add_servers(list, NULL, proxied, parameters);
 }
 
 static void make_client(
@@ -349,6 +386,55 @@ static void make_lock(const char *name, struct words *words, struct outcome *o)
         thing->kind = NO_THING;
 }
 
+/* ------------------------------------------------------------------ events */
+
+static struct thing *owner_of(const nxl_client *client)
+{
+    for (size_t i = 0; i < stage.count; i++)
+        if (stage.things[i].kind == A_CLIENT &&
+            stage.things[i].client == client)
+            return &stage.things[i];
+    return NULL;
+}
+
+static void keep_event(nxl_client *client, const nxl_event *event)
+{
+    struct thing *owner = owner_of(client);
+    if (owner && owner->events < SCENE_EVENTS)
+        owner->event[owner->events++] = *event;
+}
+
+/* The client's next event, as "hold of a: LOST"; or none. */
+static void give_event(struct outcome *o, struct thing *client)
+{
+    static const char *const operations[] = {[NXL_OP_ACQUIRE] = "acquire",
+        [NXL_OP_EXTEND] = "extend",
+        [NXL_OP_RELEASE] = "release",
+        [NXL_OP_ADOPT] = "adopt",
+        [NXL_OP_INSPECT] = "inspect",
+        [NXL_OP_BREAK] = "break",
+        [NXL_OP_HOLD] = "hold"};
+    char text[128];
+    nxl_event event;
+    if (client->events > 0) {
+        event = client->event[0];
+        client->events--;
+        memmove(
+            client->event, client->event + 1, client->events * sizeof(event));
+    } else if (!nxl_client_next_event(client->client, &event)) {
+        give_text(o, NULL);
+        return;
+    }
+    const char *name = "another handle";
+    for (size_t i = 0; i < stage.count; i++)
+        if (stage.things[i].kind == A_LOCK &&
+            stage.things[i].lock == event.lock)
+            name = stage.things[i].name;
+    snprintf(text, sizeof(text), "%s of %s: %s", operations[event.operation],
+        name, result_name(event.result));
+    give_text(o, text);
+}
+
 /* ------------------------------------------------------------------- calls */
 
 static int call_start(struct thing *t, const struct call *call)
@@ -399,6 +485,18 @@ static bool turn_loop(nxl_client *client, int most_ms)
            nxl_client_process(client) == NXL_OK;
 }
 
+/* The next event that is the end of a call of this handle; any other one is
+ * kept for "event". */
+static bool ends_call(struct thing *t, nxl_event *event)
+{
+    while (nxl_client_next_event(t->client, event)) {
+        if (event->lock == t->lock && event->operation != NXL_OP_HOLD)
+            return true;
+        keep_event(t->client, event);
+    }
+    return false;
+}
+
 /* Through the event loop, up to the event of the call. */
 static int call_by_loop(struct thing *t, const struct call *call)
 {
@@ -406,7 +504,7 @@ static int call_by_loop(struct thing *t, const struct call *call)
     int result = call_start(t, call);
     if (result != NXL_PENDING)
         return result;
-    while (!nxl_client_next_event(t->client, &event) || event.lock != t->lock)
+    while (!ends_call(t, &event))
         if (!turn_loop(t->client, 1000))
             return NXL_PENDING;
     if (call->kind == CALL_INSPECT &&
@@ -432,6 +530,21 @@ static void *perform_in_thread(void *argument)
 {
     perform(argument);
     return NULL;
+}
+
+/* Until the client is connected to all its servers: a call awaits no more than
+ * a majority. */
+static void connect_client(nxl_client *client)
+{
+    struct thing probe = {.kind = A_LOCK, .client = client};
+    int64_t end = test_now_ms() + SCENE_UNTIL_MS;
+    probe.call.kind = CALL_INSPECT;
+    assert_int_equal(
+        nxl_lock_new(&probe.lock, client, "connect", NULL), NXL_OK);
+    do
+        perform(&probe);
+    while (!connected_to_all(client) && test_now_ms() < end);
+    nxl_lock_free(probe.lock);
 }
 
 static void give_call(struct outcome *o, struct thing *t)

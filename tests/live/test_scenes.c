@@ -170,12 +170,13 @@ int main(int argc, char **argv)
     const char *base = strrchr(argv[1], '/');
     snprintf(file.name, sizeof(file.name), "%s", base ? base + 1 : argv[1]);
     file.name[strcspn(file.name, ".")] = '\0';
-    if (file.one)
+    if (file.on[1])
         failed += play_group(1, true);
-    if (file.one && !live_tls() && (!file.brief || getenv("NXLOCK_FULL")))
+    if (file.on[1] && !live_tls() && (!file.brief || getenv("NXLOCK_FULL")))
         failed += play_group(1, false);
-    if (file.three)
-        failed += play_group(3, false);
+    for (size_t count = 2; count <= QUORUM_MAX; count++)
+        if (file.on[count])
+            failed += play_group(count, false);
     for (size_t i = 0; i < file.count; i++) {
         for (size_t k = 0; k < file.scenes[i].count; k++)
             free(file.scenes[i].steps[k].text);
