@@ -77,7 +77,6 @@ ROWS = {
         name: array(text(name.encode()), text(SECRET))
         for name in ("appendfsync", "maxmemory-policy")},
     "SCAN": {"a cursor": array(text(SECRET), array(text(SECRET)))},
-    "GETRANGE": {"a label": text((TOKEN + "@" + PASSWORD).encode())},
     "ZRANGE": {"a waiter": array(
         text((TOKEN + "@" + PASSWORD + " x 1000 99").encode()), text(b"1"))},
     "EVALSHA": {
@@ -85,7 +84,7 @@ ROWS = {
                           b":9000\r\n"),
     },
 }
-WORDS = ("AUTH", "CLIENT", "INFO", "SCRIPT", "SET", "EVALSHA", "GETRANGE",
+WORDS = ("AUTH", "CLIENT", "INFO", "SCRIPT", "SET", "EVALSHA",
          "PTTL", "SCAN", "ZCARD", "ZRANGE", "TIME", "CONFIG", "PING",
          "SUBSCRIBE")
 KEPT = ["--log", "file:{folder}/log", "--metrics", "{folder}", "-v"]

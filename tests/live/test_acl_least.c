@@ -477,23 +477,29 @@ static enum acl_effect use_record(nxl_client *client, nxl_lock *lock)
                                   : ACL_WORKS;
 }
 
+static const nxl_once_options look = {
+    .size = sizeof(look), .mode = NXL_ONCE_LOOK};
+
+static enum acl_effect use_look(nxl_client *client, nxl_lock *lock)
+{
+    int rc = nxl_once_begin(lock, &look, 0);
+
+    return rc == NXL_FREE ? ACL_WORKS : rc == NXL_E_DENIED ? ACL_NO_BEGIN : ODD;
+}
+
 static enum acl_effect use_forget(nxl_client *client, nxl_lock *lock)
 {
-    static const nxl_once_options look = {
-        .size = sizeof(look), .mode = NXL_ONCE_LOOK};
+    enum acl_effect effect = use_look(client, lock);
 
-    int rc = nxl_once_begin(lock, &look, 0);
-    if (rc == NXL_E_DENIED)
-        return ACL_NO_BEGIN;
-    if (rc != NXL_FREE)
-        return ODD;
+    if (effect != ACL_WORKS)
+        return effect;
     redis_run(&server, "SET", "{" NAME "}:once",
         "once1 doubt 6fa459ea-ee8a-4ca4-894e-db77e160355e 7 1 0 9 9 9 1 0 9 - "
         "0\n",
         NULL);
     if (nxl_once_begin(lock, &look, 0) != NXL_DOUBT)
         return ODD;
-    rc = nxl_once_forget(lock);
+    int rc = nxl_once_forget(lock);
     bool gone = !redis_exists(&server, "{" NAME "}:once");
     return rc == NXL_OK && gone          ? ACL_WORKS
            : rc == NXL_E_DENIED && !gone ? ACL_NO_FORGET
@@ -503,22 +509,9 @@ static enum acl_effect use_forget(nxl_client *client, nxl_lock *lock)
 static enum acl_effect use_scan(nxl_client *client, nxl_lock *lock)
 {
     static const char *const questions[][8] = {
-        {"SCAN", "0", "MATCH", NAME "*", "COUNT", "250"},
-        {"GETRANGE", NAME, "0", "511"}, {"PTTL", NAME}, {NULL}};
+        {"SCAN", "0", "MATCH", NAME "*", "COUNT", "250"}, {NULL}};
 
-    static const char *const records[][8] = {
-        {"GETRANGE", "{" NAME "}:once", "0", "1023"}, {NULL}};
-
-    static const char *const members[][8] = {
-        {"ZRANGE", NAME, "-1001", "-1", "WITHSCORES"}, {NULL}};
-
-    stranger_sets(NAME, stranger, TTL_MS);
-    enum acl_effect effect = asks(client, questions, ACL_NO_LIST);
-    if (effect == ACL_WORKS) {
-        redis_run(&server, "DEL", NAME, NULL);
-        effect = asks(client, members, ACL_NO_MEMBERS);
-    }
-    return effect == ACL_WORKS ? asks(client, records, ACL_NO_RECORDS) : effect;
+    return asks(client, questions, ACL_NO_LIST);
 }
 
 /* NULL: of the line, in which no lock waits yet. */
@@ -538,6 +531,7 @@ static enum acl_effect (*const uses[ACL_FEATURE_COUNT])(
     [ACL_SETNX] = use_timestamp,
     [ACL_EVERY] = use_every,
     [ACL_ONCE] = use_record,
+    [ACL_LOOK] = use_look,
     [ACL_FORGET] = use_forget,
     [ACL_CLEANUP] = use_cleanup,
     [ACL_LOAD] = use_load,

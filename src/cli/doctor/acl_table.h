@@ -25,8 +25,6 @@ EFFECT(NO_TELL, "nxl_once_tell() fails: NXL_E_DENIED; the work is in doubt") \
 EFFECT(NO_FORGET, "nxl_once_forget() fails: NXL_E_DENIED; the record stays") \
 EFFECT(NO_FSYNC, "works; warns that how often the server syncs its file is " \
     "unknown") \
-EFFECT(NO_RECORDS, "works; records of nxlock once are left out") \
-EFFECT(NO_MEMBERS, "works; locks that several hold are left out") \
 EFFECT(NO_LIST, "the list fails: NXL_E_DENIED") \
 EFFECT(NO_TIME, "waits all the same, without knowing how long it is held") \
 EFFECT(NO_TAKEOVER, "busy: the expired lock is not taken over") \
@@ -163,12 +161,13 @@ FEATURE(ONCE, "record", 0, "begin work that must be done once, and tell", \
     {"+time", ACL_NO_BEGIN}, {"+set", ACL_NO_BEGIN}, \
     {"+del", ACL_NO_TELL}, {"+psetex", ACL_BY_SET}, \
     {"+config|get", ACL_NO_FSYNC}) \
-FEATURE(FORGET, "forget", 0, "look at a record, and remove it", \
+FEATURE(LOOK, "look", 0, "look at a record", \
     {ACL_KEY, ACL_NO_BEGIN}, {ACL_WORK, ACL_NO_BEGIN}, \
     {ACL_COUNTER, ACL_NO_BEGIN}, {"+evalsha", ACL_NO_BEGIN}, \
-    {"+eval", ACL_NO_BEGIN}, \
-    {"+getrange", ACL_NO_BEGIN}, {"+exists", ACL_NO_BEGIN}, \
-    {"+pttl", ACL_NO_BEGIN}, {"+del", ACL_NO_FORGET}) \
+    {"+eval", ACL_NO_BEGIN}, {"+getrange", ACL_NO_BEGIN}, \
+    {"+exists", ACL_NO_BEGIN}, {"+pttl", ACL_NO_BEGIN}) \
+FEATURE(FORGET, "forget", ACL_BIT(LOOK), "remove a record", \
+    {"+del", ACL_NO_FORGET}) \
 FEATURE(CLEANUP, "cleanup", ACL_ANY, \
     "quick cleanup after a lost connection", \
     {"+client|id", ACL_SLOW_CLEANUP}, {"+client|kill", ACL_SLOW_CLEANUP}, \
@@ -186,10 +185,7 @@ FEATURE(COPIES, "replicas", ACL_ANY, \
     {"+wait", ACL_NO_ACQUIRE}) \
 FEATURE(DB, "db", ACL_ANY, "a database number in the URL", \
     {"+select", ACL_NO_LOGIN}) \
-FEATURE(SCAN, "scan", 0, "list the locks", \
-    {ACL_KEY, ACL_NO_LIST}, {"+scan", ACL_NO_LIST}, \
-    {"+getrange", ACL_NO_LIST}, {"+pttl", ACL_NO_LIST}, \
-    {"+zrange", ACL_NO_MEMBERS}, {ACL_WORK, ACL_NO_RECORDS}) \
+FEATURE(SCAN, "scan", 0, "list the names", {"+scan", ACL_NO_LIST}) \
 FEATURE(EXAMINE, "examine", \
     ACL_BIT(FENCE) | ACL_BIT(EXTEND) | ACL_BIT(LINE), \
     "check servers and permissions", {ACL_TRIAL, ACL_NO_TRIAL}, \
@@ -209,7 +205,8 @@ COMMAND(release, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_SEVERAL | \
     ACL_CONNECTION) \
 COMMAND(status, ACL_BIT(WAITERS) | ACL_BIT(HOLDERS) | ACL_BIT(INFO)) \
 COMMAND(wait, ACL_BIT(HOLDERS) | ACL_BIT(INFO)) \
-COMMAND(list, ACL_BIT(SCAN) | ACL_BIT(INFO)) \
+COMMAND(list, ACL_BIT(SCAN) | ACL_BIT(HOLDERS) | ACL_BIT(LOOK) | \
+    ACL_BIT(INFO)) \
 COMMAND(unlock, ACL_BIT(REMOVE) | ACL_BIT(HAND_OVER) | ACL_BIT(WAITERS) | \
     ACL_SEVERAL | ACL_CONNECTION) \
 COMMAND(doctor, ACL_BIT(EXAMINE) | ACL_BIT(MIN_HOLD) | ACL_BIT(PERMITS) | \

@@ -12,29 +12,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/clock.h"
-#include "cli/report/date.h"
 #include "cli/report/duration.h"
 #include "cli/run/every.h"
 #include "cli/report/report.h"
 #include "cli/look/scan.h"
-#include "wire/record.h"
+#include "cli/once/once_words.h"
 
-/* Orders by name and value, so that what several servers have is together. */
+/* Orders by name, kind and token, so that what several servers have is
+ * together. */
 static int compare(const struct found *one, const struct found *two)
 {
-    size_t shorter = one->name_length < two->name_length ? one->name_length
-                                                         : two->name_length;
-    int order = memcmp(one->name, two->name, shorter);
+    int order = strcmp(one->name, two->name);
 
     if (order != 0)
         return order;
-    if (one->name_length != two->name_length)
-        return one->name_length < two->name_length ? -1 : 1;
+    if (!one->state != !two->state)
+        return one->state ? -1 : 1;
     /* Several holders come and go, and each server may show another one. */
     if (one->held.count > 0 && two->held.count > 0)
         return 0;
-    return strcmp(one->value, two->value);
+    return strcmp(one->token, two->token);
 }
 
 /* The one with most left first. */
@@ -78,87 +75,40 @@ static void merge(struct scan *scan)
     scan->count = count;
 }
 
-/* What the list says about a lock or a record. */
-struct shown {
-    const char *state;
-    bool is_record;
-    struct record record;
-    struct holders holders;
-};
-
-static void describe(
-    const struct scan *scan, const struct found *f, struct shown *shown)
+static const char *state_of(const struct scan *scan, const struct found *f)
 {
-    struct record *record = &shown->record;
-    struct slice value = slice_of(f->value);
-
-    shown->is_record = record_parse(value, record);
-    if (shown->is_record && record->state == ONCE_BEGUN && f->left_ms < 0)
-        shown->state = record_state_word(ONCE_DOUBT);
-    else if (shown->is_record)
-        shown->state = record_state_word(record->state);
-    else if (count_servers(f) <= scan->servers / 2)
-        shown->state = "partial";
-    else if (every_is_mark(f->name, f->name_length))
-        shown->state = "every";
-    else
-        shown->state = "held";
-    shown->holders =
-        (struct holders){.shared = f->held.count > 0, .held = f->held};
-    if (!shown->holders.shared)
-        shown->holders.held.count = 1;
-    holder_make(&shown->holders.first, shown->is_record ? record->token : value,
-        f->left_ms);
+    if (f->state)
+        return f->state;
+    if (count_servers(f) <= scan->servers / 2)
+        return "partial";
+    return every_is_mark(f->name, strlen(f->name)) ? "every" : "held";
 }
 
-/* Writes what a record says as members. */
-static void json_record(struct json *json, const struct record *record)
+static void print_json(const struct scan *scan, const struct found *f,
+    const struct holders *holders)
 {
-    char at[DATE_ROOM];
-
-    json_number(json, "attempt", record->attempt);
-    json_number(json, "doubts", record->doubts);
-    date_rfc3339(at, record->since_ms / MS_PER_S);
-    json_text(json, "began", at, strlen(at));
-    if (record->ended_ms == 0)
-        return;
-    date_rfc3339(at, record->ended_ms / MS_PER_S);
-    json_text(json, "ended", at, strlen(at));
-    json_number(json, "code", record->code);
-}
-
-static void print_json(
-    const struct scan *scan, const struct found *f, const struct shown *shown)
-{
+    const char *state = state_of(scan, f);
     struct json json;
 
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
-    json_text(&json, "name", f->name, f->name_length);
-    json_text(&json, "state", shown->state, strlen(shown->state));
-    holder_json(&json, &shown->holders.first);
-    if (shown->holders.shared) {
+    json_text(&json, "name", f->name, strlen(f->name));
+    json_text(&json, "state", state, strlen(state));
+    if (f->state) {
+        holder_json_who(&json, &holders->first);
+        record_json(&json, &f->record);
+    } else {
+        holder_json(&json, &holders->first);
+    }
+    if (holders->shared) {
         holders_json_held(&json, &f->held);
         json_number(&json, "holder_count", (int64_t)f->held.count);
     }
-    if (shown->is_record)
-        json_record(&json, &shown->record);
     if (scan->servers > 1) {
         json_number(&json, "at", (int64_t)count_servers(f));
         json_number(&json, "of", (int64_t)scan->servers);
     }
     json_end(&json);
-}
-
-/* Replaces control bytes, and zero bytes, which would cut the row. */
-static const char *clean_name(struct found *f)
-{
-    for (size_t i = 0; i < f->name_length; i++) {
-        if (f->name[i] == '\0')
-            f->name[i] = '?';
-    }
-    clean_text(f->name, f->name_length);
-    return f->name;
 }
 
 /* The columns of a terminal that text takes, if each character takes one. */
@@ -172,19 +122,19 @@ static int characters(const char *text)
 }
 
 static void print_row(const struct scan *scan, const struct found *f,
-    const struct shown *shown, int width)
+    const struct holders *holders, int width)
 {
     char owner[HOLDER_WORDS], left[DURATION_ROOM] = "-", name[NAME_SHOWN];
 
     if (f->left_ms >= 0)
         duration_left(left, f->left_ms);
-    holders_owner(owner, &shown->holders);
+    holders_owner(owner, holders);
     name_shown(name, f->name);
     if (width > 0)
         printf("%s%*s  %-7s  %-32s  %6s", name, width - characters(name), "",
-            shown->state, owner, left);
+            state_of(scan, f), owner, left);
     else
-        printf("%s\t%s\t%s\t%s", f->name, shown->state, owner, left);
+        printf("%s\t%s\t%s\t%s", f->name, state_of(scan, f), owner, left);
     if (scan->servers > 1)
         printf(width > 0 ? "  %zu/%zu" : "\t%zu/%zu", count_servers(f),
             scan->servers);
@@ -193,13 +143,13 @@ static void print_row(const struct scan *scan, const struct found *f,
 
 /* Prints the head of a table, for a terminal. Returns the width of the names;
  * 0: there is no table. */
-static int print_head(struct scan *scan)
+static int print_head(const struct scan *scan)
 {
     int width = 4;
     char shown[NAME_SHOWN];
 
     for (size_t i = 0; i < scan->count; i++) {
-        int length = characters(name_shown(shown, clean_name(&scan->list[i])));
+        int length = characters(name_shown(shown, scan->list[i].name));
         if (length > width)
             width = length;
     }
@@ -210,19 +160,23 @@ static int print_head(struct scan *scan)
     return width;
 }
 
-static void print_all(struct scan *scan)
+static void print_all(const struct scan *scan)
 {
     bool as_json = scan->session.args->json;
     int width = as_json ? 0 : print_head(scan);
-    struct shown shown;
 
     for (size_t i = 0; i < scan->count; i++) {
-        const struct found *f = &scan->list[i];
-        describe(scan, f, &shown);
-        if (as_json)
-            print_json(scan, f, &shown);
-        else
-            print_row(scan, f, &shown, width);
+        struct found *f = &scan->list[i];
+        struct holders holders = {.shared = f->held.count > 0, .held = f->held};
+        if (!holders.shared)
+            holders.held.count = 1;
+        holder_make(&holders.first, slice_of(f->token), f->left_ms);
+        if (as_json) {
+            print_json(scan, f, &holders);
+        } else {
+            clean_text(f->name, strlen(f->name));
+            print_row(scan, f, &holders, width);
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Says why an answer may be incomplete or out of date, from what the client
- * knows of the server: that works with an event loop too, where a server cannot
- * be queried.
+ * Warns that the server is a replica, from what the client knows of it: that
+ * works with an event loop too, where a server cannot be queried.
  */
 #include "cli/look/partial.h"
 
@@ -10,23 +9,17 @@
 
 #include "cli/report/report.h"
 
-const char *partial_words(
-    nxl_client *client, size_t server, bool all, char *out)
+const char *partial_words(nxl_client *client, char *out)
 {
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
 
-    if (nxl_client_server_facts(client, server, &facts) != NXL_OK)
+    if (nxl_client_servers(client) > 1 ||
+        nxl_client_server_facts(client, 0, &facts) != NXL_OK ||
+        facts.role != NXL_ROLE_REPLICA)
         return NULL;
-    bool replica = facts.role == NXL_ROLE_REPLICA;
-    bool node = all && facts.cluster;
-    if (!replica && !node)
-        return NULL;
-    snprintf(out, PARTIAL_WORDS, "%s is %s%s%s", facts.url,
-        replica ? "a replica, so this may be out of date; ask its primary" : "",
-        replica && node ? "; and it is " : "",
-        node ? "one node of a Redis Cluster, so this is incomplete; the other "
-               "nodes may have more locks"
-             : "");
+    snprintf(out, PARTIAL_WORDS,
+        "%s is a replica, so this may be out of date; ask its primary",
+        facts.url);
     return out;
 }
 
@@ -34,7 +27,6 @@ void partial_say(nxl_client *client)
 {
     char words[PARTIAL_WORDS];
 
-    if (nxl_client_servers(client) == 1 &&
-        partial_words(client, 0, false, words))
+    if (partial_words(client, words))
         say("warning: %s", words);
 }

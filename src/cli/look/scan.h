@@ -5,15 +5,15 @@
 
 #include "cli/look/holders.h"
 
-/* A lock, or a record of one. */
+/* A lock, or a record of nxlock once. */
 struct found {
-    char *name; /* zero-terminated, but may contain zero bytes */
-    size_t name_length;
-    char *value;      /* a token, or a record's header, zero-terminated */
-    unsigned servers; /* bit i is set if server i has it */
-    int64_t left_ms;  /* -1: no TTL */
-    struct holding
-        held; /* if several may hold it; a count of 0: it is exclusive */
+    char *name;
+    char *token;         /* of the holder, or of who began the work */
+    unsigned servers;    /* bit i is set if server i has it */
+    int64_t left_ms;     /* -1: it never expires, or is a record */
+    struct holding held; /* if several may hold it; otherwise a count of 0 */
+    const char *state;   /* of a record; NULL: it is a lock */
+    nxl_record record;   /* without its texts */
 };
 
 struct scan {
@@ -25,11 +25,11 @@ struct scan {
     struct found *list;
     size_t count, room;
     /* Of the server that is scanned now. */
-    const char *prefix;
+    struct session solo; /* with a client for this server alone */
     size_t server;
-    const char *odd; /* the answer to which command was none; NULL: all were */
-    bool untyped;    /* its SCAN shows the keys of all types */
-    bool key_denied; /* the user may not read a key that matches glob */
+    char why[512];     /* why its scan ended early */
+    bool untyped;      /* its SCAN shows the keys of all types */
+    bool key_denied;   /* the user may not read a key that matches glob */
     bool members_kept; /* the user may not read who shares a lock */
     bool records_kept; /* the user may not read a record */
 };

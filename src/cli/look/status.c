@@ -83,7 +83,7 @@ static void print_json(struct session *session, const struct finding *found)
     if (count == 1) {
         nxl_client_describe(session->client, server, sizeof(server));
         json_text(&json, "server", server, strlen(server));
-        if (partial_words(session->client, 0, false, warning))
+        if (partial_words(session->client, warning))
             json_text(&json, "warning", warning, strlen(warning));
     } else {
         json_list_begin(&json, "servers");
@@ -142,8 +142,7 @@ static void print_words(struct session *session, const struct finding *found)
     char warning[PARTIAL_WORDS];
 
     print_state(session->args->shown, found);
-    if (nxl_client_servers(session->client) == 1 &&
-        partial_words(session->client, 0, false, warning))
+    if (partial_words(session->client, warning))
         printf("  warning: %s\n", warning);
     if (!session->args->verbose)
         return;

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "cli/look/ask.h"
-#include "cli/clock.h"
-#include "cli/report/date.h"
 #include "cli/look/foreign.h"
 #include "cli/look/holder.h"
 #include "cli/report/json.h"
@@ -20,13 +18,7 @@
 #include "cli/report/report.h"
 #include "wire/record.h"
 
-struct view {
-    struct session session;
-    nxl_record record;
-    bool in_progress; /* the lock is held by the record's attempt */
-};
-
-static int look(struct view *view, const char *fingerprint)
+static int look(struct once_view *view, const char *fingerprint)
 {
     nxl_once_options options = NXL_ONCE_OPTIONS_INIT;
 
@@ -41,7 +33,7 @@ static int look(struct view *view, const char *fingerprint)
 }
 
 /* Any lock makes the record's name busy. Is it that of the record? */
-static bool holds_lock(const struct view *view)
+static bool holds_lock(const struct once_view *view)
 {
     const struct session *session = &view->session;
     nxl_holder holder = NXL_HOLDER_INIT;
@@ -58,7 +50,7 @@ static bool holds_lock(const struct view *view)
 
 /* Reads the record with the fingerprint that it has. Returns a result of
  * nxl_once_begin(). */
-static int find(struct view *view)
+static int find(struct once_view *view)
 {
     const char *fingerprint = view->session.args->work.fingerprint;
     char its_own[FINGERPRINT_MAX + 1];
@@ -74,16 +66,20 @@ static int find(struct view *view)
     return rc;
 }
 
-static void json_time(struct json *json, const char *name, int64_t ms)
+int once_find(struct once_view *view)
 {
-    char text[DATE_ROOM];
+    int rc = find(view);
 
-    if (ms == 0) {
-        json_null(json, name);
-        return;
+    /* The attempt may have ended after the record was read and before the lock
+     * was inspected: only a record that remains as it was is in doubt. */
+    while (
+        rc >= 0 && view->record.state == NXL_ONCE_BEGUN && !view->in_progress) {
+        int64_t attempt = view->record.attempt;
+        rc = find(view);
+        if (view->record.attempt == attempt)
+            break;
     }
-    date_rfc3339(text, ms / MS_PER_S);
-    json_text(json, name, text, strlen(text));
+    return rc;
 }
 
 static void json_result(struct json *json, const nxl_record *record)
@@ -97,7 +93,7 @@ static void json_result(struct json *json, const nxl_record *record)
         record->result_length);
 }
 
-static void print_json(const struct view *view)
+static void print_json(const struct once_view *view)
 {
     const char *name = view->session.args->name;
     const nxl_record *record = &view->record;
@@ -112,15 +108,7 @@ static void print_json(const struct view *view)
     if (record->state != NXL_ONCE_NONE) {
         holder_make(&holder, slice_of(record->token), 0);
         holder_json_who(&json, &holder);
-        json_number(&json, "fence", (int64_t)record->fence);
-        json_number(&json, "attempt", record->attempt);
-        json_number(&json, "doubts", record->doubts);
-        json_number(&json, "late", record->late);
-        json_time(&json, "first", record->first_ms);
-        json_time(&json, "began", record->since_ms);
-        json_time(&json, "ended", record->ended_ms);
-        if (record->ended_ms != 0)
-            json_number(&json, "code", record->code);
+        record_json(&json, record);
         const char *fingerprint = foreign(record->fingerprint);
         if (fingerprint[0] != '\0')
             json_text(&json, "fingerprint", fingerprint, strlen(fingerprint));
@@ -130,7 +118,7 @@ static void print_json(const struct view *view)
     json_end(&json);
 }
 
-static int show(const struct view *view)
+static int show(const struct once_view *view)
 {
     const struct args *args = view->session.args;
     char words[RECORD_WORDS];
@@ -147,7 +135,7 @@ static int show(const struct view *view)
 
 /* Shows the record and asks. 0: yes; or an exit code. */
 static int ask_about(
-    const struct view *view, const char *question, const char *what)
+    const struct once_view *view, const char *question, const char *what)
 {
     const struct args *args = view->session.args;
     char words[RECORD_WORDS];
@@ -157,7 +145,7 @@ static int ask_about(
     return ask_user(args, question, what);
 }
 
-static int say_changed(const struct view *view)
+static int say_changed(const struct once_view *view)
 {
     const struct args *args = view->session.args;
 
@@ -167,7 +155,7 @@ static int say_changed(const struct view *view)
     return EXIT_FREE;
 }
 
-static int say_in_progress(const struct view *view)
+static int say_in_progress(const struct once_view *view)
 {
     const struct args *args = view->session.args;
     char words[RECORD_WORDS];
@@ -183,7 +171,7 @@ static int say_in_progress(const struct view *view)
     return args->busy_code;
 }
 
-static int forget(struct view *view)
+static int forget(struct once_view *view)
 {
     struct session *session = &view->session;
 
@@ -210,7 +198,7 @@ static int forget(struct view *view)
                           : session_failed(session, "forget", rc);
 }
 
-static int confirm(struct view *view, int found)
+static int confirm(struct once_view *view, int found)
 {
     struct session *session = &view->session;
 
@@ -238,11 +226,11 @@ static int confirm(struct view *view, int found)
 
 int once_record(const struct args *args)
 {
-    struct view view;
+    struct once_view view;
     int code = session_open_plain(&view.session, args);
 
     if (code == 0) {
-        int found = find(&view);
+        int found = once_find(&view);
         if (found < 0 || found == NXL_UNKNOWN)
             code = session_failed(&view.session, "look at", found);
         else if (args->work.action == ONCE_SHOW)

@@ -110,6 +110,31 @@ const char *record_words(char *out, const nxl_record *record, bool in_progress)
     return out;
 }
 
+static void json_time(struct json *json, const char *name, int64_t ms)
+{
+    char text[DATE_ROOM];
+
+    if (ms == 0) {
+        json_null(json, name);
+        return;
+    }
+    date_rfc3339(text, ms / MS_PER_S);
+    json_text(json, name, text, strlen(text));
+}
+
+void record_json(struct json *json, const nxl_record *record)
+{
+    json_number(json, "fence", (int64_t)record->fence);
+    json_number(json, "attempt", record->attempt);
+    json_number(json, "doubts", record->doubts);
+    json_number(json, "late", record->late);
+    json_time(json, "first", record->first_ms);
+    json_time(json, "began", record->since_ms);
+    json_time(json, "ended", record->ended_ms);
+    if (record->ended_ms != 0)
+        json_number(json, "code", record->code);
+}
+
 void say_doubt(const struct session *session, const nxl_record *record)
 {
     const struct args *args = session->args;

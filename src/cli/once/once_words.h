@@ -5,6 +5,7 @@
 #ifndef NXLOCK_CLI_ONCE_ONCE_WORDS_H
 #define NXLOCK_CLI_ONCE_ONCE_WORDS_H
 
+#include "cli/report/json.h"
 #include "cli/run/session.h"
 
 #define RECORD_WORDS 768
@@ -16,6 +17,9 @@ const char *record_words(char *out, const nxl_record *record, bool in_progress);
 
 /* Its state in a word: done, failed, begun, doubt or none. */
 const char *record_word(const nxl_record *record, bool in_progress);
+
+/* Writes its attempts and times as members; not its texts. */
+void record_json(struct json *json, const nxl_record *record);
 
 /* Reports that the session's work is in doubt, and what to do. */
 void say_doubt(const struct session *session, const nxl_record *record);

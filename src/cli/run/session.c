@@ -323,16 +323,11 @@ void session_close(struct session *session)
 nxl_client *session_asker(struct session *session)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    struct url_list list;
 
     if (session->signals < 0) /* made by session_open_plain() */
         return session->client;
-    if (session->asker || !connect_urls(session->args, &list))
-        return session->asker;
-    if (nxl_client_new_urls(&session->asker, (const char *const *)list.urls,
-            list.count, &options) != NXL_OK)
-        session->asker = NULL;
-    url_list_free(&list);
+    if (!session->asker)
+        (void)!connect_again(&session->asker, session->args, &options);
     return session->asker;
 }
 

@@ -151,20 +151,15 @@ static nxl_server_facts limits_of_urls(
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
-    struct url_list list;
     nxl_client *client;
 
     options.max_ttl_ms = MAX_TTL_UNSET;
     options.timeout_ms = timeout_ms;
-    if (!connect_urls(args, &list))
-        return facts;
-    if (nxl_client_new_urls(&client, (const char *const *)list.urls, list.count,
-            &options) == NXL_OK) {
+    if (connect_again(&client, args, &options) == NXL_OK) {
         (void)nxl_client_server_facts(client, 0, &facts);
         *servers = nxl_client_servers(client);
-        nxl_client_free(client);
     }
-    url_list_free(&list);
+    nxl_client_free(client);
     return facts;
 }
 

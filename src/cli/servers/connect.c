@@ -148,6 +148,19 @@ int connect_client(
     return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
 }
 
+int connect_again(nxl_client **client, const struct args *args,
+    const nxl_client_options *options)
+{
+    struct url_list list;
+
+    *client = NULL;
+    if (!connect_urls(args, &list))
+        return NXL_E_NOMEM;
+    int rc = make_client(client, &list, options);
+    url_list_free(&list);
+    return rc;
+}
+
 static void say_default(void)
 {
     static bool said;

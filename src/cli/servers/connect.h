@@ -18,6 +18,11 @@ bool connect_urls(const struct args *args, struct url_list *list);
 int connect_client(
     nxl_client **client, const struct args *args, nxl_client_options *options);
 
+/* Creates one more client for the same servers; it reports nothing. NULL and
+ * the result if that fails. */
+int connect_again(nxl_client **client, const struct args *args,
+    const nxl_client_options *options);
+
 /* The remedy for a result of the client, in a line of its own, if there is one
  * that the client's or lock's message does not have. */
 void connect_advise(const struct args *args, nxl_client *client, int result);
