@@ -32,7 +32,7 @@
  *
  * A line that is indented more than a step goes on with it; but what is
  * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
- * ACL" and "not over TLS: WHY" skip the scene.
+ * ACL", "not over TLS: WHY" and "not with several servers: WHY" skip the scene.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
@@ -46,6 +46,7 @@
  * Steps:
  *   Handles: acquire [wait 5000], acquire wait forever, extend [9000], release,
  *     adopt TOKEN, inspect, break (what inspect saw), cancel, interrupt, free;
+ *     once halt, once retry, once look, tell done (failed, doubt, clear);
  *     "begin CALL" does it in a thread of its own, and "a: ends -> OK" waits
  *     for it. Several with commas: "a: acquire, extend, release -> OK".
  *     Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
@@ -54,19 +55,21 @@
  *   Clients: connect (to all its servers), interrupt, free. Values: event (the
  *     next one: "hold of a: LOST"), lost (is the descriptor of losses ready?),
  *     holds NAME, description, message, prefix, servers, connected (to how
- * many), warnings (calls of options.warning), stats FIELD, facts FIELD [of
- * server 2]: of nxl_stats, nxl_server_facts. server, server 2: a command of
- * Redis, in capitals; freeze, thaw, kill, restart, follow server 2, follow
- * nobody, promote. Values: calls COMMAND (how often it ran), clients, lasting
- * keys, info SECTION FIELD. "servers" are all of them, "servers 1..2" some;
- * with "2..3 servers" at so many of all it is as expected. What CONFIG SET, ACL
- * SETUSER and REPLICAOF changed is undone after the scene. proxy, proxy 2,
- * proxies: hold, pass, drop or keep, and then requests or replies; delay
- * replies 200; cut after 2 bytes of replies; cut, reset, refuse, welcome;
- * strand, and later deliver, what it holds (proxy.h). Values: connections,
- * accepted, bytes of requests, bytes of replies. pass 50 ms where time itself
- * is the matter until STEP                   again and again until it is as
- * expected; 30 s
+ *     many), warnings (calls of options.warning), stats FIELD, facts FIELD [of
+ *     server 2]: of nxl_stats, nxl_server_facts.
+ *   server, server 2: a command of Redis, in capitals; freeze, thaw, kill,
+ *     restart, follow server 2, follow nobody, promote. Values: calls COMMAND
+ *     (how often it ran), clients, lasting keys, info SECTION FIELD.
+ *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so
+ *     many of all it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
+ *     changed is undone after the scene.
+ *   proxy, proxy 2, proxies: hold, pass, drop or keep, and then requests or
+ *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
+ *     refuse, welcome; strand, and later deliver, what it holds (proxy.h).
+ *     Values: connections, accepted, bytes of requests, bytes of replies.
+ *   pass 50 ms                   where time itself is the matter
+ *   until STEP                   again and again until it is as expected; 30 s
+ *   until CALL then STEP         both, again and again
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
  * above 5, below 5; "text"; none; error; not X; X or Y. After it, or alone:
@@ -75,11 +78,11 @@
  *   not saying "words"
  *   with held yes, token ""      more values; after inspect, stats and facts
  *                                their fields
- *   within 100..400              how long a call took, in ms, or with
- *                                "of called" how long after that it ended;
- *                                later if the machine is busy
- *   leasing 5000                 the deadline is that of a lease of 5000 ms
- *                                which was requested in this call
+ *   with only busy 1, waits 1    the same, and all other counters of stats are
+ * 0 within 100..400              how long a call took, in ms, or with "of
+ * called" how long after that it ended; later if the machine is busy leasing
+ * 5000                 the deadline is that of a lease of 5000 ms which was
+ * requested in this call
  *
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
  * <before + 1>, <server> and <server 2> (its URL), <proxy>, <scheme>, <port>,
@@ -149,9 +152,12 @@ struct call {
         CALL_RELEASE,
         CALL_ADOPT,
         CALL_INSPECT,
-        CALL_BREAK
+        CALL_BREAK,
+        CALL_ONCE,
+        CALL_TELL
     } kind;
-    int64_t number;
+    int64_t number; /* how long it waits, or the TTL */
+    int mode;       /* of CALL_ONCE, or the verdict of CALL_TELL */
     char token[SCENE_ROOM];
 };
 

@@ -241,29 +241,58 @@ static bool read_client(struct thing *t, struct words *words, struct outcome *o)
 
 /* ----------------------------------------------------------------- actions */
 
+/* "wait 5000", "wait forever", or nothing: it does not wait. */
+static int64_t wait_of(struct words *words)
+{
+    if (!accept(words, "wait"))
+        return 0;
+    return accept(words, "forever") ? NXL_FOREVER : number_of(take(words));
+}
+
+/* The index of the next word among these; -1: it is none of them. */
+static int word_among(
+    struct words *words, const char *const *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (known[i] && accept(words, known[i]))
+            return (int)i;
+    return -1;
+}
+
 /* The call that the words name; CALL_NONE: it is another word. */
 static struct call read_call(struct words *words)
 {
-    struct call call = {CALL_NONE, 0, ""};
-    if (accept(words, "acquire")) {
-        call.kind = CALL_ACQUIRE;
-        if (accept(words, "wait"))
-            call.number =
-                accept(words, "forever") ? NXL_FOREVER : number_of(take(words));
-    } else if (accept(words, "extend")) {
-        call.kind = CALL_EXTEND;
-        if (has(words) && is_number(words->at->text))
-            call.number = number_of(take(words));
-    } else if (accept(words, "adopt")) {
-        call.kind = CALL_ADOPT;
+    static const char *const calls[] = {[CALL_ACQUIRE] = "acquire",
+        [CALL_EXTEND] = "extend",
+        [CALL_RELEASE] = "release",
+        [CALL_ADOPT] = "adopt",
+        [CALL_INSPECT] = "inspect",
+        [CALL_BREAK] = "break",
+        [CALL_ONCE] = "once",
+        [CALL_TELL] = "tell"};
+    static const char *const modes[] = {[NXL_ONCE_HALT] = "halt",
+        [NXL_ONCE_RETRY] = "retry",
+        [NXL_ONCE_LOOK] = "look"};
+    static const char *const verdicts[] = {[NXL_ONCE_DOUBT] = "doubt",
+        [NXL_ONCE_DONE] = "done",
+        [NXL_ONCE_FAILED] = "failed",
+        [NXL_ONCE_CLEAR] = "clear"};
+    int kind = word_among(words, calls, sizeof(calls) / sizeof(calls[0]));
+    struct call call = {.kind = kind < 0 ? CALL_NONE : (enum call_kind)kind};
+    if (call.kind == CALL_ONCE)
+        call.mode = word_among(words, modes, 3);
+    else if (call.kind == CALL_TELL)
+        call.mode = word_among(words, verdicts, 6);
+    if (call.mode < 0)
+        file_error(
+            "once halt, retry or look; tell done, failed, doubt or clear");
+    if (call.kind == CALL_ACQUIRE || call.kind == CALL_ONCE)
+        call.number = wait_of(words);
+    else if (call.kind == CALL_EXTEND && has(words) &&
+             is_number(words->at->text))
+        call.number = number_of(take(words));
+    else if (call.kind == CALL_ADOPT)
         snprintf(call.token, sizeof(call.token), "%s", take(words)->text);
-    } else if (accept(words, "release")) {
-        call.kind = CALL_RELEASE;
-    } else if (accept(words, "inspect")) {
-        call.kind = CALL_INSPECT;
-    } else if (accept(words, "break")) {
-        call.kind = CALL_BREAK;
-    }
     return call;
 }
 
@@ -305,9 +334,28 @@ static void play_lock(struct thing *t, struct words *words, struct outcome *o)
     }
 }
 
+/* Calls until all servers are connected. */
+static void connect_client(struct thing *client)
+{
+    struct thing probe = {
+        .kind = A_LOCK, .client = client->client, .call.kind = CALL_INSPECT};
+    struct outcome connected = {0};
+    probe.lock = new_lock(client->client, "connect", 1000);
+    int64_t end = test_now_ms() + SCENE_UNTIL_MS;
+    do {
+        if (test_now_ms() > end)
+            file_error("it cannot connect to all servers");
+        perform(&probe);
+        read_description(client->client, true, &connected);
+    } while (number_of(&connected.value) < (int64_t)on.servers);
+    nxl_lock_free(probe.lock);
+}
+
 static void play_client(struct thing *t, struct words *words, struct outcome *o)
 {
-    if (accept(words, "interrupt"))
+    if (accept(words, "connect"))
+        connect_client(t);
+    else if (accept(words, "interrupt"))
         nxl_client_interrupt(t->client);
     else if (accept(words, "connect"))
         connect_client(t->client);
@@ -613,6 +661,27 @@ static struct word field_of(const struct outcome *outcome, const char *field)
     if (o.none)
         o.value.text = NULL;
     return o.value;
+}
+
+static bool others_are_zero(const struct outcome *outcome, struct words named)
+{
+    nxl_stats stats;
+    const struct field *field;
+    assert_int_equal(
+        nxl_client_stats(outcome->subject->client, &stats, sizeof(stats)),
+        NXL_OK);
+    for (field = stats_fields; field->name; field++) {
+        bool is_named = field->offset >= offsetof(nxl_stats, connections) ||
+                        strstr(field->name, "sum_ns");
+        for (const struct word *word = named.at; word < named.end; word++)
+            is_named |= word_is(word, field->name);
+        uint64_t value =
+            *(const uint64_t *)((const char *)&stats + field->offset);
+        if (!is_named && value != 0)
+            return mismatch(
+                "%s is %llu", field->name, (unsigned long long)value);
+    }
+    return true;
 }
 
 /* "before + 1", "a's deadline - 5" */

@@ -16,6 +16,9 @@ static struct word value_of(const char *inside);
 /* The value of the outcome's subject that a "with" names. */
 static struct word field_of(const struct outcome *outcome, const char *field);
 
+/* Whether the client's counters are 0 but for those that "with only" names. */
+static bool others_are_zero(const struct outcome *outcome, struct words named);
+
 static inline char *pool_take(size_t size)
 {
     if (size > sizeof(text_pool) - text_used)
@@ -261,6 +264,8 @@ static inline bool meets_words(
 static inline bool meets_fields(struct words *words, const struct outcome *o)
 {
     const struct word *last;
+    if (accept(words, "only") && !others_are_zero(o, *words))
+        return false;
     do {
         const char *name = take(words)->text;
         const char *field = name;

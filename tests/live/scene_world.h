@@ -439,6 +439,8 @@ static void give_event(struct outcome *o, struct thing *client)
 
 static int call_start(struct thing *t, const struct call *call)
 {
+    nxl_once_options once = NXL_ONCE_OPTIONS_INIT;
+    once.mode = call->mode;
     switch (call->kind) {
     case CALL_ACQUIRE:
         return nxl_lock_acquire_start(t->lock, call->number);
@@ -450,6 +452,10 @@ static int call_start(struct thing *t, const struct call *call)
         return nxl_lock_adopt_start(t->lock, call->token);
     case CALL_INSPECT:
         return nxl_lock_inspect_start(t->lock);
+    case CALL_ONCE:
+        return nxl_once_begin_start(t->lock, &once, call->number);
+    case CALL_TELL:
+        return nxl_once_tell_start(t->lock, call->mode, 0, NULL, 0);
     default:
         return nxl_lock_break_start(t->lock, &t->seen);
     }
@@ -457,6 +463,8 @@ static int call_start(struct thing *t, const struct call *call)
 
 static int call_blocking(struct thing *t, const struct call *call)
 {
+    nxl_once_options once = NXL_ONCE_OPTIONS_INIT;
+    once.mode = call->mode;
     switch (call->kind) {
     case CALL_ACQUIRE:
         return nxl_lock_acquire(t->lock, call->number);
@@ -468,6 +476,10 @@ static int call_blocking(struct thing *t, const struct call *call)
         return nxl_lock_adopt(t->lock, call->token);
     case CALL_INSPECT:
         return nxl_lock_inspect(t->lock, &t->seen);
+    case CALL_ONCE:
+        return nxl_once_begin(t->lock, &once, call->number);
+    case CALL_TELL:
+        return nxl_once_tell(t->lock, call->mode, 0, NULL, 0);
     default:
         return nxl_lock_break(t->lock, &t->seen);
     }

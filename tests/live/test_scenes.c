@@ -69,13 +69,16 @@ static void let_pass(int ms)
 static void play_until(const struct scene_step *step, const char *text)
 {
     int64_t end = test_now_ms() + SCENE_UNTIL_MS;
-    size_t used = text_used;
-    while (!play_step(text)) {
+    char *first = copied(text), *then = cut_at(first, " then ");
+    char *what = then ? cut_at(first, ": ") : NULL;
+    while ((what && !play_value(first, what).value.text) ||
+           !play_step(then ? then : text)) {
         if (test_now_ms() > end)
             fail_at(step);
         let_pass(1);
-        text_used = used;
+        text_used = 0;
     }
+    free(first);
 }
 
 static void play_one(const struct scene_step *step)
@@ -96,6 +99,8 @@ static void play_one(const struct scene_step *step)
         redis_needs(&servers[0], major, why + 2);
     else if (!strncmp(step->text, "not over TLS: ", 14))
         live_tls() ? test_skip(step->text) : 0;
+    else if (!strncmp(step->text, "not with several servers: ", 26))
+        on.servers > 1 ? test_skip(step->text) : 0;
     else if (!play_step(step->text))
         fail_at(step);
 }
