@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clang-format off: the text of the language has lines of its own */
+/* clang-format off */
 /*
  * Live scenes: tests of the public interface against real servers, written as
  * text in live/scenes/NAME.scenes and played by live/test_scenes.c. This is the
@@ -12,7 +12,8 @@
  *   client parameters: poll=1    file: of the URLs of all clients
  *   transports: tcp              file: over TCP only, unless NXLOCK_FULL is
  *                                set. Default: over TCP, then the unix socket
- *   calls: blocking and event loop   file: through either interface
+ *   calls: blocking and event loop   file: through either interface. The loop
+ *                                turns while a call, "until" or "pass" lasts
  *
  *   scene: a held lock is busy   each scene begins with no keys at the servers
  *     a = lock job ttl_ms=5000   a handle, of the client "client"
@@ -47,8 +48,9 @@
  *   Handles: acquire [wait 5000], acquire wait forever, extend [9000], release,
  *     adopt TOKEN, inspect, break (what inspect saw), cancel, interrupt, free;
  *     once halt, once retry, once look, tell done (failed, doubt, clear);
- *     "begin CALL" does it in a thread of its own, and "a: ends -> OK" waits
- *     for it. Several with commas: "a: acquire, extend, release -> OK".
+ *     "begin CALL" does it in a thread, or during turns of the event loop, and
+ *     "a: ends -> OK" waits for it. Several with commas: "a: acquire, extend,
+ *     release -> OK".
  *     Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
  *     message, message of server 2, loss, running, names, name 2, holder FIELD,
  *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder).
@@ -78,11 +80,12 @@
  *   not saying "words"
  *   with held yes, token ""      more values; after inspect, stats and facts
  *                                their fields
- *   with only busy 1, waits 1    the same, and all other counters of stats are
- * 0 within 100..400              how long a call took, in ms, or with "of
- * called" how long after that it ended; later if the machine is busy leasing
- * 5000                 the deadline is that of a lease of 5000 ms which was
- * requested in this call
+ *   with only busy 1, waits 1    the same, and all other counters are 0
+ *   within 100..400              how long a call took, in ms, or with
+ *                                "of called" how long after that it ended;
+ *                                later if the machine is busy
+ *   leasing 5000                 the deadline is that of a lease of 5000 ms
+ *                                which was requested in this call
  *
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
  * <before + 1>, <server> and <server 2> (its URL), <proxy>, <scheme>, <port>,
@@ -178,7 +181,8 @@ struct thing {
     nxl_holder seen;
     char loss[256];
 
-    struct call call; /* the one in a thread */
+    struct call call; /* the last one */
+    bool begun;       /* it has not been seen to end */
     pthread_t thread;
     bool threaded;
     atomic_bool running;

@@ -62,32 +62,24 @@ static struct call read_call(struct words *words)
     return call;
 }
 
-static void begin_call(struct thing *t, struct words *words)
-{
-    if (t->threaded)
-        file_error("%s has not ended what it began before", t->name);
-    t->call = read_call(words);
-    if (t->call.kind == CALL_NONE)
-        file_error("begin what?");
-    t->running = t->threaded = true;
-    assert_int_equal(pthread_create(&t->thread, NULL, perform_in_thread, t), 0);
-}
-
 static void play_lock(struct thing *t, struct words *words, struct outcome *o)
 {
+    bool begin = accept(words, "begin");
     struct call call = read_call(words);
     if (call.kind != CALL_NONE) {
-        if (t->threaded)
-            file_error("%s has not ended what it began", t->name);
-        t->call = call;
-        perform(t);
-        give_call(o, t);
-    } else if (accept(words, "begin")) {
-        begin_call(t, words);
+        if (t->begun)
+            file_error("%s has not ended what it began before", t->name);
+        begin_call(t, &call, begin);
+        if (!begin) {
+            await_call(t);
+            give_call(o, t);
+        }
+    } else if (begin) {
+        file_error("begin what?");
     } else if (accept(words, "ends")) {
-        if (!t->threaded)
+        if (!t->begun)
             file_error("%s has not begun anything", t->name);
-        end_thread(t);
+        await_call(t);
         give_call(o, t);
     } else if (accept(words, "cancel")) {
         give_result(o, nxl_lock_cancel(t->lock), "");
@@ -105,7 +97,7 @@ static void play_client(struct thing *t, struct words *words, struct outcome *o)
     if (accept(words, "interrupt"))
         nxl_client_interrupt(t->client);
     else if (accept(words, "connect"))
-        connect_client(t->client);
+        connect_client(t);
     else if (accept(words, "free"))
         free_thing(t);
     else if (!read_client(t, words, o))

@@ -66,10 +66,13 @@ static struct thing *add_thing(const char *name, enum thing_kind kind)
     for (size_t i = 0; i < 2; i++)
         if (find_thing(name, kinds[i]))
             file_error("there is %s already", name);
-    if (stage.count == SCENE_NAMES ||
-        strlen(name) >= sizeof(stage.things->name))
+    size_t place = 0;
+    while (place < stage.count && stage.things[place].kind != NO_THING)
+        place++;
+    if (place == SCENE_NAMES || strlen(name) >= sizeof(stage.things->name))
         file_error("too many names, or one is too long");
-    struct thing *thing = &stage.things[stage.count++];
+    stage.count += place == stage.count;
+    struct thing *thing = &stage.things[place];
     memset(thing, 0, sizeof(*thing));
     thing->kind = kind;
     snprintf(thing->name, sizeof(thing->name), "%s", name);
@@ -86,20 +89,13 @@ static void keep_value(const char *name, const char *value)
     strcpy(thing->value, value);
 }
 
-static void end_thread(struct thing *lock)
-{
-    if (!lock->threaded)
-        return;
-    pthread_join(lock->thread, NULL);
-    lock->threaded = false;
-}
-
 static void free_thing(struct thing *thing)
 {
     if (thing->kind == A_LOCK) {
-        if (thing->threaded && thing->running)
+        if (thing->threaded) {
             nxl_lock_cancel(thing->lock);
-        end_thread(thing);
+            pthread_join(thing->thread, NULL);
+        }
         nxl_lock_free(thing->lock);
     } else if (thing->kind == A_CLIENT) {
         nxl_client_free(thing->client);
@@ -397,13 +393,6 @@ static struct thing *owner_of(const nxl_client *client)
     return NULL;
 }
 
-static void keep_event(nxl_client *client, const nxl_event *event)
-{
-    struct thing *owner = owner_of(client);
-    if (owner && owner->events < SCENE_EVENTS)
-        owner->event[owner->events++] = *event;
-}
-
 /* The client's next event, as "hold of a: LOST"; or none. */
 static void give_event(struct outcome *o, struct thing *client)
 {
@@ -485,78 +474,102 @@ static int call_blocking(struct thing *t, const struct call *call)
     }
 }
 
-/* One turn of the event loop, for at most so long. */
-static bool turn_loop(nxl_client *client, int most_ms)
+static void end_call(struct thing *t, int result)
 {
-    struct pollfd fds[16];
-    int timeout_ms;
-    size_t count = nxl_client_pollfds(client, fds, 16, &timeout_ms);
-    if (timeout_ms < 0 || timeout_ms > most_ms)
-        timeout_ms = most_ms;
-    return count <= 16 && poll(fds, (nfds_t)count, timeout_ms) >= 0 &&
-           nxl_client_process(client) == NXL_OK;
-}
-
-/* The next event that is the end of a call of this handle; any other one is
- * kept for "event". */
-static bool ends_call(struct thing *t, nxl_event *event)
-{
-    while (nxl_client_next_event(t->client, event)) {
-        if (event->lock == t->lock && event->operation != NXL_OP_HOLD)
-            return true;
-        keep_event(t->client, event);
-    }
-    return false;
-}
-
-/* Through the event loop, up to the event of the call. */
-static int call_by_loop(struct thing *t, const struct call *call)
-{
-    nxl_event event = {0};
-    int result = call_start(t, call);
-    if (result != NXL_PENDING)
-        return result;
-    while (!ends_call(t, &event))
-        if (!turn_loop(t->client, 1000))
-            return NXL_PENDING;
-    if (call->kind == CALL_INSPECT &&
+    if (t->call.kind == CALL_INSPECT && stage.scene->loop &&
         nxl_lock_holder(t->lock, &t->seen) != NXL_OK)
         t->seen = (nxl_holder)NXL_HOLDER_INIT;
-    return event.result;
-}
-
-static void perform(struct thing *t)
-{
-    if (t->call.kind == CALL_INSPECT)
-        t->seen = (nxl_holder)NXL_HOLDER_INIT;
-    t->began_ms = test_now_ms();
-    t->before_ns = nxl_now_ns();
-    t->result = stage.scene->loop ? call_by_loop(t, &t->call)
-                                  : call_blocking(t, &t->call);
+    t->result = result;
     t->after_ns = nxl_now_ns();
     t->ended_ms = test_now_ms();
     t->running = false;
 }
 
-static void *perform_in_thread(void *argument)
+/* The events of calls end these; any other one is kept for "event". */
+static void take_events(struct thing *client)
 {
-    perform(argument);
+    nxl_event event;
+    while (nxl_client_next_event(client->client, &event)) {
+        struct thing *t = NULL;
+        for (size_t i = 0; i < stage.count; i++)
+            if (stage.things[i].kind == A_LOCK &&
+                stage.things[i].lock == event.lock)
+                t = &stage.things[i];
+        if (t && t->running && event.operation != NXL_OP_HOLD)
+            end_call(t, event.result);
+        else if (client->events < SCENE_EVENTS)
+            client->event[client->events++] = event;
+    }
+}
+
+/* One turn of the event loop, for at most so long. */
+static void turn_loop(struct thing *client, int most_ms)
+{
+    struct pollfd fds[16];
+    int timeout_ms;
+    size_t count = nxl_client_pollfds(client->client, fds, 16, &timeout_ms);
+    assert_true(count <= 16);
+    if (timeout_ms < 0 || timeout_ms > most_ms)
+        timeout_ms = most_ms;
+    assert_true(poll(fds, (nfds_t)count, timeout_ms) >= 0);
+    assert_int_equal(nxl_client_process(client->client), NXL_OK);
+    take_events(client);
+}
+
+static void *perform_blocking(void *argument)
+{
+    struct thing *t = argument;
+    end_call(t, call_blocking(t, &t->call));
     return NULL;
+}
+
+/* Through the event loop it goes on while the loop turns. */
+static void begin_call(struct thing *t, const struct call *call, bool in_thread)
+{
+    t->call = *call;
+    if (call->kind == CALL_INSPECT)
+        t->seen = (nxl_holder)NXL_HOLDER_INIT;
+    t->running = t->begun = true;
+    t->began_ms = test_now_ms();
+    t->before_ns = nxl_now_ns();
+    t->threaded = in_thread && !stage.scene->loop;
+    if (t->threaded) {
+        assert_int_equal(
+            pthread_create(&t->thread, NULL, perform_blocking, t), 0);
+    } else if (!stage.scene->loop) {
+        (void)perform_blocking(t);
+    } else {
+        int result = call_start(t, call);
+        if (result != NXL_PENDING)
+            end_call(t, result);
+    }
+}
+
+static void await_call(struct thing *t)
+{
+    if (t->threaded)
+        pthread_join(t->thread, NULL);
+    while (t->running)
+        turn_loop(owner_of(t->client), 1000);
+    t->threaded = t->begun = false;
 }
 
 /* Until the client is connected to all its servers: a call awaits no more than
  * a majority. */
-static void connect_client(nxl_client *client)
+static void connect_client(struct thing *client)
 {
-    struct thing probe = {.kind = A_LOCK, .client = client};
+    static const struct call inspect = {.kind = CALL_INSPECT};
+    struct thing *probe = add_thing("(connect)", A_LOCK);
     int64_t end = test_now_ms() + SCENE_UNTIL_MS;
-    probe.call.kind = CALL_INSPECT;
+    probe->used = true;
+    probe->client = client->client;
     assert_int_equal(
-        nxl_lock_new(&probe.lock, client, "connect", NULL), NXL_OK);
-    do
-        perform(&probe);
-    while (!connected_to_all(client) && test_now_ms() < end);
-    nxl_lock_free(probe.lock);
+        nxl_lock_new(&probe->lock, client->client, "connect", NULL), NXL_OK);
+    do {
+        begin_call(probe, &inspect, false);
+        await_call(probe);
+    } while (!connected_to_all(client->client) && test_now_ms() < end);
+    free_thing(probe);
 }
 
 static void give_call(struct outcome *o, struct thing *t)

@@ -51,17 +51,11 @@ static void fail_at(const struct scene_step *step)
 static void let_pass(int ms)
 {
     bool turned = false;
-    for (size_t i = 0; stage.scene->loop && i < stage.count; i++) {
-        bool busy = false;
-        struct thing *client = &stage.things[i];
-        if (client->kind != A_CLIENT)
-            continue;
-        for (size_t k = 0; k < stage.count; k++)
-            busy |= stage.things[k].client == client->client &&
-                    stage.things[k].threaded;
-        if (!busy)
-            turned |= turn_loop(client->client, ms);
-    }
+    for (size_t i = 0; stage.scene->loop && i < stage.count; i++)
+        if (stage.things[i].kind == A_CLIENT) {
+            turn_loop(&stage.things[i], ms);
+            turned = true;
+        }
     if (!turned)
         test_pause_ms(ms);
 }
