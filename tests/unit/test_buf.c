@@ -12,27 +12,6 @@ static void assert_content(const struct buf *b, const char *text)
     assert_memory_equal(buf_head(b), text, strlen(text));
 }
 
-static void test_append_and_consume(void **state)
-{
-    struct buf b = {0};
-
-    (void)state;
-    assert_int_equal(buf_len(&b), 0);
-    assert_true(buf_append(&b, "hello ", 6));
-    assert_true(buf_append(&b, NULL, 0));
-    assert_true(buf_append(&b, "world", 5));
-    assert_content(&b, "hello world");
-    buf_consume(&b, 6);
-    assert_content(&b, "world");
-    buf_consume(&b, 5);
-    assert_int_equal(buf_len(&b), 0);
-    assert_int_equal(b.start, 0);
-    buf_free(&b);
-    assert_null(b.data);
-    assert_int_equal(b.room, 0);
-    buf_free(&b);
-}
-
 static void test_cut(void **state)
 {
     struct buf b = {0};
@@ -170,7 +149,6 @@ static void test_against_a_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append_and_consume),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_cut_at_full_room),
         cmocka_unit_test(test_reserve_then_write),

@@ -98,18 +98,6 @@ static const char *arrived(void)
     return pair.got;
 }
 
-static void everything_is_sent(void **state)
-{
-    (void)state;
-    add("first;", 1);
-    add("second;", 2);
-    flush();
-    assert_false(pair.conn.blocked);
-    assert_int_equal(buf_len(&pair.conn.out), 0);
-    assert_int_equal(pair.conn.slots.count, 3);
-    assert_string_equal(arrived(), "first;second;");
-}
-
 static void a_full_socket_blocks_and_goes_on(void **state)
 {
     (void)state;
@@ -195,31 +183,6 @@ static void too_much_is_a_broken_protocol(void **state)
 
 /* ------------------------------------------------------------- not yet gone */
 
-static void what_has_not_left(void **state)
-{
-    (void)state;
-    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
-    add("aaaa", 1);
-    add("bbbbbb", 2);
-    add("cc", 1);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 4);
-    flush_allowing(1);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 3);
-    flush_allowing(3); /* exactly to the end of a */
-    assert_int_equal(conn_unsent_slots(&pair.conn), 3);
-    flush_allowing(1); /* b has begun: neither of its two */
-    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
-    flush_allowing(4);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
-    flush_allowing(1);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
-    flush_allowing(1);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
-    flush();
-    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
-    assert_string_equal(arrived(), "aaaabbbbbbcc");
-}
-
 /* The first of two replies has come: the second one's slot stands first, and
  * has no bytes of its own. */
 static void a_half_answered_group_has_left(void **state)
@@ -233,27 +196,6 @@ static void a_half_answered_group_has_left(void **state)
     assert_int_equal(conn_unsent_slots(&pair.conn), 1);
     add("ddd", 2);
     assert_int_equal(conn_unsent_slots(&pair.conn), 3);
-}
-
-static void withdrawn_from_the_middle(void **state)
-{
-    (void)state;
-    add("aaaa", 1);
-    add("bbbbbb", 2);
-    add("cc", 1);
-    conn_withdraw(&pair.conn, 1, 2);
-    /* No other slot's number has changed: two holes stand there. */
-    assert_int_equal(pair.conn.slots.count, 4);
-    assert_int_equal(slots_at(&pair.conn.slots, 1)->kind, SLOT_HOLE);
-    assert_int_equal(slots_at(&pair.conn.slots, 2)->kind, SLOT_HOLE);
-    assert_int_equal(slots_at(&pair.conn.slots, 3)->bytes, 2);
-    flush();
-    assert_string_equal(arrived(), "aaaacc");
-    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
-    assert_int_equal(pop().bytes, 4);
-    assert_int_equal(pair.conn.slots.count, 1); /* and nobody pops a hole */
-    assert_int_equal(pop().bytes, 2);
-    assert_int_equal(pair.conn.slots.count, 0);
 }
 
 /* The bytes behind are not moved for each one: that many would take long. */
@@ -324,34 +266,6 @@ static void withdrawing_all_ends_the_wait_for_room(void **state)
     assert_int_equal(pair.conn.slots.count, 1);
 }
 
-static void withdrawn_behind_one_that_left_in_part(void **state)
-{
-    (void)state;
-    add("aaaa", 1);
-    add("bb", 1);
-    add("cc", 1);
-    flush_allowing(3);
-    conn_withdraw(&pair.conn, 1, 1);
-    flush();
-    assert_string_equal(arrived(), "aaaacc");
-    pop();
-    assert_int_equal(pair.conn.slots.count, 1);
-}
-
-static void withdrawn_to_the_last(void **state)
-{
-    (void)state;
-    add("aaaa", 1);
-    add("bb", 2);
-    conn_withdraw(&pair.conn, 1, 2);
-    conn_withdraw(&pair.conn, 0, 1);
-    assert_int_equal(pair.conn.slots.count, 0);
-    assert_int_equal(buf_len(&pair.conn.out), 0);
-    add("cc", 1);
-    flush();
-    assert_string_equal(arrived(), "cc");
-}
-
 /* -------------------------------------------------------- opening, closing */
 
 static void closing_forgets_and_opening_begins_anew(void **state)
@@ -417,19 +331,14 @@ static void no_memory_closes_the_descriptor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        conn_test(everything_is_sent),
         conn_test(a_full_socket_blocks_and_goes_on),
         conn_test(a_peer_that_is_gone),
         conn_test(replies_come_in),
         conn_test(too_much_is_a_broken_protocol),
-        conn_test(what_has_not_left),
         conn_test(a_half_answered_group_has_left),
-        conn_test(withdrawn_from_the_middle),
         conn_test(withdrawn_ones_go_together),
         conn_test(any_of_them_withdrawn),
         conn_test(withdrawing_all_ends_the_wait_for_room),
-        conn_test(withdrawn_behind_one_that_left_in_part),
-        conn_test(withdrawn_to_the_last),
         conn_test(closing_forgets_and_opening_begins_anew),
         conn_test(no_memory_closes_the_descriptor),
     };

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of connection options: every row can be found, is bounded where
- * it says, and sets its own member and no other.
+ * The table of connection options: every row can be found, and a name that is
+ * in none gets advice. What each row takes is in test_limits.c.
  */
 #include "support/test.h"
 
 #include "config/params.h"
-
-static char *copy(const char *text)
-{
-    char *made = strdup(text);
-    assert_non_null(made);
-    return made;
-}
 
 static void every_row_is_told_to_people(void **state)
 {
@@ -28,57 +21,6 @@ static void every_row_is_told_to_people(void **state)
     assert_int_equal(param_find(slice_of("")), url_param_count);
     assert_int_equal(param_find(slice_of("dbx")), url_param_count);
     assert_int_equal(param_find(slice_of("d")), url_param_count);
-}
-
-static void schemes_are_words(void **state)
-{
-    struct settings s = {0};
-    struct text text;
-    size_t row = param_find(slice_of("scheme"));
-    static const char *const bad[] = {
-        "", "0", "1", "Timestamp", "timestamps", "time", "auto "};
-
-    (void)state;
-    assert_true(param_set(&s, row, copy("timestamp")));
-    assert_int_equal(s.scheme, 1);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_false(param_set(&s, row, copy(bad[i])));
-    assert_int_equal(s.scheme, 1);
-    assert_true(param_set(&s, row, copy("auto")));
-    assert_int_equal(s.scheme, 0);
-    text_clear(&text);
-    param_describe(row, &text);
-    assert_string_equal(text.data, "must be auto or timestamp");
-}
-
-static void texts_are_kept_or_refused(void **state)
-{
-    struct settings s = {0};
-    size_t prefix = param_find(slice_of("prefix"));
-    char longest[1024 + 2];
-
-    (void)state;
-    assert_true(param_set(&s, prefix, copy("app:")));
-    assert_string_equal(s.prefix, "app:");
-    assert_true(param_set(&s, param_find(slice_of("user")), copy("joe")));
-    assert_true(param_set(&s, param_find(slice_of("password")), copy("pw")));
-    assert_string_equal(s.login.user, "joe");
-    assert_string_equal(s.login.password, "pw");
-
-    memset(longest, 'x', sizeof(longest));
-    longest[1025] = '\0';
-    assert_false(param_set(&s, prefix, copy(longest)));
-    assert_false(param_set(&s, prefix, copy("")));
-    assert_string_equal(s.prefix, "app:");
-    longest[1024] = '\0';
-    assert_true(param_set(&s, prefix, copy(longest)));
-    assert_string_equal(s.prefix, longest);
-
-    settings_free(&s);
-    assert_null(s.login.user);
-    assert_null(s.login.password);
-    assert_null(s.prefix);
-    settings_free(&s);
 }
 
 static void numbers_are_digits_only(void **state)
@@ -151,8 +93,6 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_told_to_people),
-        cmocka_unit_test(schemes_are_words),
-        cmocka_unit_test(texts_are_kept_or_refused),
         cmocka_unit_test(numbers_are_digits_only),
         cmocka_unit_test(an_unknown_name_gets_the_list),
         cmocka_unit_test(another_clients_name_is_translated),

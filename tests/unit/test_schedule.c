@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a lease is prolonged and when it is lost, over made-up time: the loss
- * comes before the deadline whatever was or was not answered, and from nothing
- * but the deadline.
+ * When a lease is renewed, over made-up time: how renewals are spread, and how
+ * long an answer is waited for. That a loss comes before the deadline, and from
+ * nothing else, is in unit/scenes/life.scenes and tests/fuzz/core_time.c.
  */
 #include "support/test.h"
 
@@ -77,99 +77,6 @@ static void little_is_left_at_first(void **state)
     }
 }
 
-static void each_third_of_the_lease(void **state)
-{
-    (void)state;
-    begin(NEVER, 1);
-    for (int i = 0; i < 100; i++) {
-        uint64_t at = schedule_wake(&h);
-        assert_int_equal(schedule_due(&h, at - 1), SCHEDULE_WAIT);
-        assert_int_equal(schedule_due(&h, at), SCHEDULE_RENEW);
-        assert_int_equal(schedule_ttl_ms(&h, at), TTL_MS);
-        schedule_renewal_begun(&h, at);
-        assert_int_equal(schedule_due(&h, at), SCHEDULE_WAIT); /* not twice */
-        /* The answer comes late: that does not move the next one. */
-        schedule_renewed(&h, at + LEASE, at + 200 * NS_PER_MS);
-        uint64_t pause = schedule_wake(&h) - at;
-        assert_true(pause > PERIOD * 9 / 10 - GRID && pause <= PERIOD);
-    }
-}
-
-/* What the loss is told by, and when. */
-static void the_deadline_ends_it(void **state)
-{
-    (void)state;
-    uint64_t lost_at = START + LEASE - LEAD;
-    begin(NEVER, 1);
-    uint64_t at = schedule_wake(&h);
-    schedule_renewal_begun(&h, at); /* and no answer */
-    assert_int_equal(schedule_wake(&h), lost_at);
-    assert_int_equal(schedule_due(&h, lost_at - 1), SCHEDULE_WAIT);
-    assert_int_equal(schedule_due(&h, lost_at), SCHEDULE_LOST);
-    assert_int_equal(schedule_due(&h, lost_at + 9 * NS_PER_S), SCHEDULE_LOST);
-    /* A stop in front of a renewal that was due. */
-    begin(NEVER, 2);
-    assert_int_equal(schedule_due(&h, lost_at), SCHEDULE_LOST);
-}
-
-static void failures_are_tried_again_soon(void **state)
-{
-    (void)state;
-    begin(NEVER, 1);
-    uint64_t at = schedule_wake(&h), first = at, lost_at = START + LEASE - LEAD;
-    unsigned tries = 0;
-    while (schedule_due(&h, at) == SCHEDULE_RENEW) {
-        tries++;
-        schedule_renewal_begun(&h, at);
-        assert_true(schedule_answer_by(&h, 2 * NS_PER_S, at) <= lost_at);
-        schedule_failed(&h, at + 10 * NS_PER_MS);
-        assert_int_equal(h.failing_since, first);
-        uint64_t next = schedule_wake(&h);
-        assert_true(next - at <= 310 * NS_PER_MS);
-        at = next;
-    }
-    assert_int_equal(schedule_due(&h, at), SCHEDULE_LOST);
-    assert_int_equal(at, lost_at);
-    assert_true(tries >= 6);
-}
-
-static void an_outage_is_forgotten(void **state)
-{
-    (void)state;
-    begin(NEVER, 1);
-    uint64_t at = schedule_wake(&h);
-    schedule_renewal_begun(&h, at);
-    schedule_failed(&h, at + 5);
-    at = schedule_wake(&h);
-    schedule_renewal_begun(&h, at);
-    schedule_renewed(&h, at + LEASE, at + 5);
-    assert_int_equal(h.failing_since, 0);
-    assert_true(schedule_wake(&h) - at > PERIOD * 9 / 10 - GRID);
-    /* A deadline never comes nearer. */
-    schedule_renewed(&h, at, at + 6);
-    assert_int_equal(h.deadline, at + LEASE);
-}
-
-/* The owner prolongs it, too. */
-static void an_extend_beside_it(void **state)
-{
-    (void)state;
-    begin(NEVER, 1);
-    uint64_t at = START + PERIOD / 10;
-    schedule_extended(&h, at + LEASE, at);
-    assert_int_equal(h.deadline, at + LEASE);
-    assert_true(schedule_wake(&h) - at > PERIOD * 9 / 10 - GRID);
-    /* While one is under way there is no second one. */
-    at = schedule_wake(&h);
-    schedule_renewal_begun(&h, at);
-    schedule_extended(&h, at + 1 + LEASE, at + 1);
-    assert_int_equal(schedule_wake(&h), at + 1 + LEASE - LEAD);
-    assert_int_equal(schedule_due(&h, at + PERIOD + 1), SCHEDULE_WAIT);
-    schedule_renewed(&h, at + LEASE, at + 2);
-    assert_int_equal(h.deadline, at + 1 + LEASE);
-    assert_true(schedule_wake(&h) <= at + PERIOD);
-}
-
 /* max_hold_ms: the last renewal asks for what is left of it. */
 static void it_ends_with_the_most(void **state)
 {
@@ -209,11 +116,6 @@ int main(void)
         cmocka_unit_test(the_first_ones_are_spread),
         cmocka_unit_test(many_go_together),
         cmocka_unit_test(little_is_left_at_first),
-        cmocka_unit_test(each_third_of_the_lease),
-        cmocka_unit_test(the_deadline_ends_it),
-        cmocka_unit_test(failures_are_tried_again_soon),
-        cmocka_unit_test(an_outage_is_forgotten),
-        cmocka_unit_test(an_extend_beside_it),
         cmocka_unit_test(it_ends_with_the_most),
         cmocka_unit_test(one_answer_is_waited_for_a_tenth),
     };

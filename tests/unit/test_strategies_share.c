@@ -312,6 +312,39 @@ static void the_last_server_may_not_have_the_script(void **state)
     }
 }
 
+/* How the token is written decides what may follow, and outlives the verb. */
+static void how_the_token_is_written(void **state)
+{
+    static const struct {
+        enum written written;
+        bool tells_end, may_undo;
+        uint64_t lasts_ms;
+    } cases[] = {
+        {WRITTEN_TOKEN, false, true, UINT32_MAX},
+        {WRITTEN_END, true, true, UINT64_C(5000) + UINT32_MAX},
+        {WRITTEN_OVER, true, false, UINT64_C(5000) + UINT32_MAX},
+    };
+    static struct exchange heir;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        verb = (struct verb){.kind = VERB_RELEASE, .token = slice_of("t")};
+        exchange_begin(&x, &verb, NULL);
+        x.written = cases[i].written;
+        exchange_restart(&x, &verb, NULL);
+        exchange_begin(&heir, &verb, NULL);
+        assert_false(exchange_end_is_in_value(&heir));
+        exchange_inherit(&heir, &x);
+        assert_int_equal(exchange_end_is_in_value(&heir), cases[i].tells_end);
+        assert_int_equal(exchange_may_undo(&heir), cases[i].may_undo);
+        assert_int_equal(
+            exchange_lasts_ms(&heir, UINT32_MAX), cases[i].lasts_ms);
+        verb.kind = i == 1 ? VERB_JOIN : VERB_ACQUIRE;
+        exchange_restart(&x, &verb, NULL);
+        assert_int_equal(x.written, WRITTEN_TOKEN);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +356,7 @@ int main(void)
         cmocka_unit_test(what_compares_by_itself),
         cmocka_unit_test(another_one_takes_over),
         cmocka_unit_test(the_last_server_may_not_have_the_script),
+        cmocka_unit_test(how_the_token_is_written),
     };
     return cmocka_run_group_tests_name("strategies_share", tests, NULL, NULL);
 }

@@ -24,66 +24,6 @@ static void assert_heap(const struct timers *t)
     assert_int_equal(t->armed, set);
 }
 
-static void test_in_order(void **state)
-{
-    struct timers t = {0};
-    struct timer a = {0}, b = {0}, c = {0};
-
-    (void)state;
-    for (int i = 0; i < 3; i++)
-        assert_true(timers_reserve(&t));
-    assert_true(timers_next(&t) == NEVER);
-    assert_null(timers_due(&t, NEVER));
-    timer_set(&t, &a, 30);
-    timer_set(&t, &b, 10);
-    timer_set(&t, &c, 20);
-    assert_int_equal(timers_next(&t), 10);
-    assert_null(timers_due(&t, 9));
-    assert_ptr_equal(timers_due(&t, 10), &b);
-    assert_int_equal(b.heap_slot, 0);
-    assert_null(timers_due(&t, 10));
-    assert_ptr_equal(timers_due(&t, 100), &c);
-    assert_ptr_equal(timers_due(&t, 100), &a);
-    assert_null(timers_due(&t, 100));
-    timers_free(&t);
-}
-
-static void test_moving_and_stopping(void **state)
-{
-    struct timers t = {0};
-    struct timer a = {0}, b = {0};
-
-    (void)state;
-    assert_true(timers_reserve(&t));
-    assert_true(timers_reserve(&t));
-    timer_stop(&t, &a);
-    timer_set(&t, &a, 10);
-    timer_set(&t, &b, 20);
-    timer_set(&t, &a, 30);
-    assert_int_equal(timers_next(&t), 10); /* it was moved from there */
-    assert_null(timers_due(&t, 10));
-    assert_int_equal(timers_next(&t), 20);
-    timer_set(&t, &a, 5);
-    assert_int_equal(timers_next(&t), 5);
-    timer_set(&t, &a, NEVER);
-    assert_int_equal(timers_next(&t), 5);
-    assert_null(timers_due(&t, 5));
-    assert_int_equal(a.heap_slot, 0);
-    assert_int_equal(timers_next(&t), 20);
-    timer_set(&t, &a, NEVER);
-    timer_stop(&t, &b);
-    timer_stop(&t, &b);
-    assert_true(timers_next(&t) == NEVER);
-    assert_null(timers_due(&t, NEVER));
-    timer_set(&t, &b, 40); /* set again where it was stopped */
-    assert_null(timers_due(&t, 39));
-    assert_ptr_equal(timers_due(&t, 40), &b);
-    timers_unreserve(&t, &a);
-    timers_unreserve(&t, &b);
-    assert_int_equal(t.count + t.owners, 0);
-    timers_free(&t);
-}
-
 /* Whatever was left of it in the heap goes with its owner. */
 static void test_an_owner_ends(void **state)
 {
@@ -183,31 +123,6 @@ static void test_equal_times(void **state)
     timers_free(&t);
 }
 
-static void test_against_a_search(void **state)
-{
-    struct timers t = {0};
-    static struct timer timers[TIMERS];
-    unsigned seed = 3;
-
-    (void)state;
-    for (int i = 0; i < TIMERS; i++)
-        assert_true(timers_reserve(&t));
-    for (int i = 0; i < 20000; i++) {
-        seed = seed * 1103515245u + 12345u;
-        struct timer *timer = &timers[(seed >> 8) % TIMERS];
-        if (seed >> 30 == 0)
-            timer_stop(&t, timer);
-        else
-            timer_set(&t, timer, (seed >> 16) % 1000);
-        assert_true(timers_next(&t) <= earliest(timers));
-        assert_true((timers_next(&t) == NEVER) == (earliest(timers) == NEVER));
-        if (i % 64 == 0)
-            assert_heap(&t);
-    }
-    count_down(&t, timers, 1000);
-    timers_free(&t);
-}
-
 #define MANY 1000000
 
 /* Each comes once, at its time: none early, none late, the earliest first.
@@ -254,12 +169,9 @@ static void test_a_million(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_order),
-        cmocka_unit_test(test_moving_and_stopping),
         cmocka_unit_test(test_an_owner_ends),
         cmocka_unit_test(test_room_follows_owners),
         cmocka_unit_test(test_equal_times),
-        cmocka_unit_test(test_against_a_search),
         cmocka_unit_test(test_a_million),
     };
     return cmocka_run_group_tests_name("timer", tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * URLs: what each part means, what is refused with which words, and that no
- * words ever contain a password. Linked with --wrap=calloc, so that memory
- * can be made to run out.
+ * URLs: what each part means, and what is refused with which words. That no
+ * words contain a password is checked by tests/fuzz/url.c. Linked with
+ * --wrap=calloc, so that memory can be made to run out.
  */
 #include "support/test.h"
 
@@ -120,33 +120,6 @@ static void parts_are_understood(void **state)
         endpoint_free(&e);
         endpoint_free(&e);
     }
-}
-
-static void parameters_set_what_they_name(void **state)
-{
-    struct endpoint e;
-    struct text error;
-
-    (void)state;
-    assert_int_equal(parse(&e, "redis://h", &error), URL_OK);
-    assert_int_equal(e.settings.timeout_ms, 2000);
-    assert_int_equal(e.settings.max_ttl_ms, 60000);
-    assert_int_equal(e.settings.drift_ppm, 10000);
-    assert_int_equal(e.settings.keepalive_s, 15);
-    assert_null(e.settings.prefix);
-    endpoint_free(&e);
-
-    assert_int_equal(parse(&e,
-                         "redis://h?timeout_ms=10&max_ttl_ms=2147483647&"
-                         "drift_ppm=1&keepalive_s=32767&prefix=app%3a+%C3%A4",
-                         &error),
-        URL_OK);
-    assert_int_equal(e.settings.timeout_ms, 10);
-    assert_int_equal(e.settings.max_ttl_ms, 2147483647);
-    assert_int_equal(e.settings.drift_ppm, 1);
-    assert_int_equal(e.settings.keepalive_s, 32767);
-    assert_string_equal(e.settings.prefix, "app:+\xc3\xa4");
-    endpoint_free(&e);
 }
 
 static const struct bad {
@@ -471,55 +444,6 @@ static void lengths_have_limits(void **state)
     assert_contains(error.data, "longer than 8192 bytes");
 }
 
-/* One slip of the pen anywhere: it parses or it does not, but no message
- * and no name shows the password. */
-static void no_slip_shows_a_password(void **state)
-{
-    static const char *const urls[] = {
-        "redis://joe:S3CRET@db.example:6379/2?timeout_ms=100",
-        "redis://:S3CRET@[::1]:6379",
-        "unix://joe:S3CRET@/run/redis.sock?db=1",
-        "redis://db.example?user=joe&password=S3CRET",
-    };
-    static const char slips[] = ":/@?&=#%[] .0a\n\xff";
-    size_t parsed = 0, refused = 0;
-    struct endpoint e;
-    struct text error;
-    char url[128];
-
-    (void)state;
-    for (size_t u = 0; u < sizeof(urls) / sizeof(urls[0]); u++) {
-        size_t len = strlen(urls[u]);
-        size_t kinds = 2 * (sizeof(slips) - 1) + 2;
-        for (size_t n = 0; n < len * kinds; n++) {
-            size_t at = n / kinds, kind = n % kinds;
-            size_t skipped = kind / 2 < sizeof(slips) - 1 ? kind % 2 : 1;
-            memcpy(url, urls[u], at);
-            if (kind / 2 < sizeof(slips) - 1)
-                snprintf(url + at, sizeof(url) - at, "%c%s", slips[kind / 2],
-                    urls[u] + at + skipped);
-            else /* dropped, or cut off */
-                strcpy(url + at, kind % 2 ? urls[u] + at + skipped : "");
-            enum url_result result = parse(&e, url, &error);
-            const char *shown =
-                result == URL_OK ? e.address.name.data : error.data;
-            if (strstr(shown, "S3CRET"))
-                print_error("%s: %s\n", url, shown);
-            assert_null(strstr(shown, "S3CRET"));
-            assert_true(result == URL_OK || result == URL_MALFORMED);
-            if (result == URL_OK) {
-                endpoint_free(&e);
-                parsed++;
-            } else {
-                assert_true(error.len > 0);
-                refused++;
-            }
-        }
-    }
-    assert_true(parsed > 100);
-    assert_true(refused > 1000);
-}
-
 static void runs_out_of_memory(const char *url, int allocations)
 {
     struct endpoint e;
@@ -553,12 +477,10 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_understood),
-        cmocka_unit_test(parameters_set_what_they_name),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(sentinels_are_listed),
         cmocka_unit_test(long_lists_have_a_short_name),
         cmocka_unit_test(lengths_have_limits),
-        cmocka_unit_test(no_slip_shows_a_password),
         cmocka_unit_test(running_out_of_memory_is_an_error),
     };
     return cmocka_run_group_tests_name("url", tests, NULL, NULL);
