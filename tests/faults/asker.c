@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each asks again as soon as it has been answered: there is nearly always a
- * question on its way when a connection is cut. */
+/* Each asks again soon after it has been answered: there is often a question
+ * on its way when a connection is cut. */
 #include "asker.h"
 
 #include <pthread.h>
@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAUSE_MS = 2 };
-
 static struct asker {
     pthread_t thread;
     nxl_lock *lock;
@@ -20,12 +18,13 @@ static struct asker {
     bool keeps; /* the name is its own */
 } asker[2];
 static atomic_bool over;
+static int pause_ms;
 static void (*tell)(void);
 
 static void *run(void *argument)
 {
     struct asker *a = argument;
-    struct timespec pause = {0, PAUSE_MS * 1000000L};
+    struct timespec pause = {0, pause_ms * 1000000L};
     while (!over) {
         nxl_holder holder = NXL_HOLDER_INIT;
         /* Without it, by whatever fault, nobody is found: that is no error. */
@@ -53,10 +52,12 @@ static void start(struct asker *a, nxl_client *client, const char *name,
         _Exit(7);
 }
 
-void askers_start(nxl_client *client, int ttl_ms, void (*mixed_up)(void))
+void askers_start(
+    nxl_client *client, int ttl_ms, int ms, void (*mixed_up)(void))
 {
     char own[32];
     tell = mixed_up;
+    pause_ms = ms;
     snprintf(own, sizeof(own), "own:%d", (int)getpid());
     asker[0].keeps = true;
     start(&asker[0], client, own, own, ttl_ms);

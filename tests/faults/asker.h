@@ -12,8 +12,10 @@
 
 #define COMMON_NAME "k"
 
-/* mixed_up is told by any of the threads. */
-void askers_start(nxl_client *client, int ttl_ms, void (*mixed_up)(void));
+/* Each asks pause_ms after it was answered. mixed_up is told by any of the
+ * threads. */
+void askers_start(
+    nxl_client *client, int ttl_ms, int pause_ms, void (*mixed_up)(void));
 /* Returns when both have ended; before the client is freed. */
 void askers_stop(void);
 

@@ -24,6 +24,8 @@ FORCE_S = 25
 FIRST_S = 25  # until the first grant: young servers have no vote
 AGAIN_S = 15  # until a grant when all is well again
 GAP_S = 4     # longest without a grant when a majority is well all the time
+ASK_MS = 2         # between two questions of those that only ask
+SHORT_ASK_MS = 10  # with --short: they are most of what a cell costs
 
 TABLES = """
 PRAGMA journal_mode = WAL;
@@ -62,7 +64,7 @@ class Contender:
             [cell.programs / "nxlock-fault-contender",
              cell.url_of(self.who), self.record.path, cell.resource, TTL_MS,
              TIMEOUT_MS, cell.fault.write_ms, self.who % 2,
-             int(cell.fault.proxied),
+             cell.ask_ms if cell.fault.proxied else 0,
              cell.fault.max_hold_ms if self.who % 2 else 0,
              cell.dice.getrandbits(60), "k", 0, *self.kind.arguments()],
             env=environment)
@@ -116,8 +118,9 @@ class Turn(threading.local):
 
 
 class Cell:
-    def __init__(self, fault, column, seed, seconds, programs):
+    def __init__(self, fault, column, seed, seconds, programs, short):
         self.fault, self.column = fault, column
+        self.ask_ms = SHORT_ASK_MS if short else ASK_MS
         self.expected = fault.expected[column]
         self.dice = random.Random(f"{seed}/{fault.name}/{column}")
         self.seconds = seconds

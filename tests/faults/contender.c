@@ -260,7 +260,7 @@ int main(int argc, char **argv)
 {
     if (argc < 11 || (argc > 13 && argc != 17)) {
         fprintf(stderr, "usage: contender URL RECORD RESOURCE TTL_MS "
-                        "TIMEOUT_MS WRITE_MS RENEW ASKERS "
+                        "TIMEOUT_MS WRITE_MS RENEW ASK_MS "
                         "MAX_HOLD_MS SEED [NAME [HOLD_MS "
                         "[PERMITS WEIGHT SHARED FENCE]]]\n");
         return 2;
@@ -286,8 +286,9 @@ int main(int argc, char **argv)
     action.sa_handler = on_hang;
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGUSR2, &action, NULL);
-    if (strcmp(argv[8], "1") == 0)
-        askers_start(me.client, me.ttl_ms, note_mix_up);
+    int ask_ms = (int)strtol(argv[8], NULL, 10);
+    if (ask_ms > 0)
+        askers_start(me.client, me.ttl_ms, ask_ms, note_mix_up);
     contend();
     askers_stop();
     uint64_t began = nxl_now_ns();

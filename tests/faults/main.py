@@ -116,13 +116,14 @@ def chosen(args):
             if args.topology and not {
                     column, column[:7]} & set(args.topology):
                 continue
-            yield fault.name, column, args.seed, args.seconds, args.programs
+            yield (fault.name, column, args.seed, args.seconds,
+                   args.programs, args.short)
 
 
 def play(work):
-    name, column, seed, seconds, programs = work
+    name, column, *rest = work
     fault = next(f for f in faults.FAULTS if f.name == name)
-    this = cell.Cell(fault, column, seed, seconds, programs)
+    this = cell.Cell(fault, column, *rest)
     try:
         return this.run()
     except Exception:

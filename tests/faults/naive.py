@@ -12,7 +12,7 @@ import time
 import stage
 from record import Hold
 from resp import Link, Refused
-from trial import KINDS, LIFE_S, TIMEOUT_MS
+from trial import KINDS, TIMEOUT_MS
 
 EXTEND = ("if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end "
           "return redis.call('PEXPIRE', KEYS[1], ARGV[2])")
@@ -85,7 +85,7 @@ class Naive(threading.Thread):
         since = time.monotonic()
         while not self.over:
             if (KINDS[self.kind].replaced and
-                    time.monotonic() - since > LIFE_S):
+                    time.monotonic() - since > self.trial.life_s):
                 self.leave()
                 since = time.monotonic()
             token = f"{self.name}/{self.dice.randrange(1 << 60)}"

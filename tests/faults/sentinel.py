@@ -31,6 +31,7 @@ from trial import KINDS, NEVER_S, Rig, Sum, Trial, main
 DOWN_AFTER_MS = 1000
 FAILOVER_TIMEOUT_MS = 4000
 LOOK_S = 0.01       # the Sentinels are asked so often
+SHORT_LOOK_S = 0.03  # with --short
 NAMED_S = 30        # until they name another primary, at most
 CONFIRM_S = 2       # CONFIRM_VALID_MS of src/core/confirm.h
 MARGIN_S = 1.5
@@ -85,8 +86,9 @@ class Naming(threading.Thread):
     """Which primary each Sentinel names, and since when a majority does: when
     it did not yet, for a program may see it sooner than this thread."""
 
-    def __init__(self, sentinels, service):
+    def __init__(self, sentinels, service, look_s):
         super().__init__(daemon=True)
+        self.look_s = look_s
         self.links = [at_socket(s.server.socket, stage.READY_S)
                       for s in sentinels]
         self.service, self.over = service, False
@@ -110,7 +112,7 @@ class Naming(threading.Thread):
             if port and 2 * count > len(self.now) and port != self.majority:
                 self.majority, self.since = port, before
             before = began
-            time.sleep(LOOK_S)
+            time.sleep(self.look_s)
 
     def close(self):
         self.over = True
@@ -125,6 +127,7 @@ class Sentinels(Trial):
     def __init__(self, directory, options, event, guard):
         super().__init__(directory, options, event, guard)
         self.needed_s = needed_s(event.ttl_ms)
+        self.look_s = SHORT_LOOK_S if options.short else LOOK_S
         self.servers, self.sentinels, self.naming = [], [], None
         self.runs = 0
 
@@ -187,7 +190,7 @@ class Sentinels(Trial):
         for node in self.sentinels:
             stage.await_true(lambda n=node: self.knows_all(n),
                              "a Sentinel knows all others")
-        self.naming = Naming(self.sentinels, self.SERVICE)
+        self.naming = Naming(self.sentinels, self.SERVICE, self.look_s)
         stage.await_true(lambda: self.naming.majority == self.old.port,
                          "the Sentinels name the primary")
         if self.guarded():

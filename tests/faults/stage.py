@@ -4,10 +4,8 @@ directory. Every process here dies with the one that started it. A server
 counts as started when it has answered, as stopped or killed when the kernel
 has said so: nothing is assumed after a while."""
 
-import ctypes
 import os
 import pathlib
-import signal
 import struct
 import subprocess
 import sys
@@ -18,8 +16,6 @@ sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
 
 import servers
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-PR_SET_PDEATHSIG = 1
 READY_S = 20
 LINE_MS = 15000  # after the last one asked for its place
 SERVED_S = 40  # until each contender is granted the lock again
@@ -65,9 +61,7 @@ def await_true(condition, what, seconds=READY_S):
 def start(arguments, **more):
     """A process that does not outlive this one."""
     return subprocess.Popen(
-        [str(a) for a in arguments],
-        preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
-        **more)
+        ["setpriv", "--pdeathsig", "KILL", *map(str, arguments)], **more)
 
 
 class Server(servers.Server):

@@ -33,6 +33,7 @@ KINDS = {**{way: Kind(*of, False) for way, of in WAYS.items()},
          **{f"new-{way}": Kind(*of, True) for way, of in WAYS.items()}}
 PROCESSES = 3     # of each kind
 LIFE_S = 0.2      # of one that is replaced, at least
+SHORT_LIFE_S = 0.6  # with --short: starting them is most of what it costs
 TURN_S = 0.02     # between two looks at all contenders
 AIM_S = 5         # until all kinds have been seen to hold it at a time
 TIMEOUT_MS = 300  # of a request
@@ -100,7 +101,7 @@ class Contender:
         process.record.read()
         self.ending = [p for p in self.ending if not p.close_ended()]
         if (KINDS[self.kind].replaced and not self.hold() and
-                time.monotonic() - process.begun > LIFE_S):
+                time.monotonic() - process.begun > self.trial.life_s):
             self.end()
             self.begin()
 
@@ -123,6 +124,7 @@ class Trial:
         self.directory = pathlib.Path(directory)
         self.programs = pathlib.Path(options.programs)
         self.event, self.guard = event, guard
+        self.life_s = SHORT_LIFE_S if options.short else LIFE_S
         self.hold_ms = event.ttl_ms * 9 // 10
         self.contenders, self.began = [], 0
         for kind in self.kinds:
@@ -140,7 +142,7 @@ class Trial:
         return "nxlock-fault-contender"
 
     def hold_arguments(self, kind):
-        """WRITE_MS, RENEW, ASKERS and MAX_HOLD_MS of contender.c."""
+        """WRITE_MS, RENEW, ASK_MS and MAX_HOLD_MS of contender.c."""
         return self.hold_ms, kind.renews, 0, 0
 
     def more_arguments(self, _kind):
