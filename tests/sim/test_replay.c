@@ -8,7 +8,9 @@
 
 #include "sim/world.h"
 
-#define SEEDS 40
+#define SEEDS 10 /* are played twice */
+#define MANY 100 /* have in them what they are there for */
+#define CROWDS 40
 
 static struct options options_of(unsigned servers, uint64_t seed)
 {
@@ -41,7 +43,7 @@ static void assert_enough(unsigned servers)
 {
     uint64_t each[TROUBLES] = {0}, handed = 0, expired = 0, lined = 0;
     unsigned troubles = CLEAN_TROUBLES;
-    for (uint64_t seed = 1; seed <= 10 * SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= MANY; seed++) {
         struct options o = options_of(servers, seed);
         struct report r = world_run(&o, stderr);
         assert_int_equal(r.broken, 0);
@@ -53,8 +55,8 @@ static void assert_enough(unsigned servers)
         expired += r.expired;
         lined += r.lined;
     }
-    assert_true(handed >= 100 && expired >= 1000);
-    assert_true(servers == 1 ? lined >= 1000 : lined == 0);
+    assert_true(handed >= 30 && expired >= 300);
+    assert_true(servers == 1 ? lined >= 300 : lined == 0);
     troubles &=
         (1u << TROUBLE_PROMOTE) - 1; /* the rest is of --work failover */
     if (servers > 1)
@@ -74,11 +76,12 @@ static void test_crowd(void **state)
 {
     (void)state;
     struct report all = {0};
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= CROWDS; seed++) {
         struct options o = options_of(1, seed);
         o.crowd = true;
-        struct report r = world_run(&o, stderr), again = world_run(&o, stderr);
-        assert_true(!r.broken && !r.too_few && r.hash == again.hash);
+        struct report r = world_run(&o, stderr);
+        assert_true(!r.broken && !r.too_few);
+        assert_true(seed > SEEDS || r.hash == world_run(&o, stderr).hash);
         assert_true(r.gaps > 0 && r.longest_line >= 20);
         all.lined += r.lined;
         all.turns_outside += r.turns_outside;
