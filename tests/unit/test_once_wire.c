@@ -45,12 +45,14 @@ static void begin_once(enum verb_kind kind)
     exchange_begin(&x, &verb, NULL);
 }
 
-/* The reader's answer to an array: the values, with '|' between them. */
+/* The reader's answer to an array: the values, with '|' between them; behind a
+ * '[', one with an array in it. */
 static enum exchange_next answer_leaves(const char *values)
 {
-    struct reply reply = {.kind = REPLY_ARRAY};
+    struct reply reply = {.kind = REPLY_ARRAY, .nested = *values == '['};
     char all[512], *rest = all;
 
+    values += reply.nested;
     snprintf(all, sizeof(all), "%s", values);
     while (*values && rest) {
         char *value = strsep(&rest, "|");
@@ -250,6 +252,8 @@ static void what_is_no_answer(void **state)
         {VERB_BEGIN, "-1|0|" LINE},
         {VERB_BEGIN, "5|-3"},
         {VERB_BEGIN, "2|0|" LINE "|x|y"},
+        {VERB_BEGIN, "[1|17|" LINE},
+        {VERB_TELL, "[1|0"},
         {VERB_READ_RECORD, "1|17|" LINE},
         {VERB_READ_RECORD, "5|-3"},
         {VERB_READ_RECORD, "6|0|" LINE},
