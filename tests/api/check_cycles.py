@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_cycles.py ROOT BUILD [--print | --graph | --shorten]
+"""check_cycles.py ROOT BUILD [--print | --graph]
 
 Fails when files of the source tree depend on each other in a circle. A .c file
 and its header count as one file. A file depends on another one when it
 includes it, or when its object refers to a function or variable of the other
 one.
 
-The cycles that are still known are listed in cycles.txt, a line each. The list
-may only become shorter: a cycle that is not on it is an error, and so is a
-line that is longer than the cycle that is left. --shorten rewrites the list,
-but never adds to it. --print shows the dependencies that make up each cycle,
---graph shows all dependencies.
+--print shows the dependencies that make up each cycle, --graph shows all
+dependencies.
 
 A table of functions depends on the files of these functions. Only the tables
 that docs/design.md lists under "Tables of functions" do not count: a caller
@@ -196,33 +193,6 @@ def exempt_tables(root):
             for table, file in TABLE.findall(part)}
 
 
-def read_known(path):
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return [set(line.split()) for line in lines
-            if line and not line.startswith("#")]
-
-
-def problems(cycles, known):
-    """What is new, and what must be struck off the list."""
-    for cycle in cycles:
-        if not any(set(cycle) <= one for one in known):
-            yield f"a new cycle: {' '.join(cycle)}"
-    for one in known:
-        inside = [cycle for cycle in cycles if set(cycle) <= one]
-        if inside != [sorted(one)]:
-            now = " | ".join(" ".join(cycle) for cycle in inside) or "none"
-            yield (f"cycles.txt lists {' '.join(sorted(one))}; what is left "
-                   f"is: {now}. Run check_cycles.py with --shorten")
-
-
-def shorten(path, cycles, known):
-    text = path.read_text("utf-8")
-    head = [line for line in text.splitlines() if line.startswith("#")]
-    left = [" ".join(cycle) for cycle in cycles
-            if any(set(cycle) <= one for one in known)]
-    path.write_text("".join(line + "\n" for line in head + left), "utf-8")
-
-
 def main(root, build, what=""):
     root, build = pathlib.Path(root), pathlib.Path(build)
     graph = Graph()
@@ -248,10 +218,7 @@ def main(root, build, what=""):
         for cycle in cycles:
             print(f"a cycle of {len(cycle)} files: {' '.join(cycle)}")
             print("\n".join(graph.show(cycle)))
-    listed = root / "tests/api/cycles.txt"
-    if what == "--shorten":
-        shorten(listed, cycles, read_known(listed))
-    wrong += problems(cycles, read_known(listed))
+    wrong += [f"a cycle: {' '.join(cycle)}" for cycle in cycles]
     for line in wrong:
         print(line)
     count = sum(len(others) for others in graph.edges.values())

@@ -12,7 +12,6 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 import checks
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-LARGEST_PICTURE = 15 * 1024
 
 
 def anchor(heading):
@@ -51,19 +50,12 @@ def unlisted(root):
             yield f"docs/README.md does not name {page.name}"
 
 
-def large(root):
-    for picture in root.glob("docs/pictures/*"):
-        if picture.stat().st_size > LARGEST_PICTURE:
-            yield f"{picture.name} has more than {LARGEST_PICTURE} bytes"
-
-
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md"),
              *(root / "tests").rglob("*.md")]
     return checks.run([("each link", broken, root, pages),
-                       ("each page is listed", unlisted, root),
-                       ("the size of the pictures", large, root)])
+                       ("each page is listed", unlisted, root)])
 
 
 if __name__ == "__main__":
