@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a connection says first: no lock command leaves before its answers,
- * and what a refused login, a refused fact and a stranger's answer mean. */
+/*
+ * What a connection says first: no lock command leaves before its answers, and
+ * what is known without some of them. Logins that are refused, strangers'
+ * answers and farewells are in unit/test_handshake.c and
+ * unit/scenes/server.scenes.
+ */
 #include "rig.h"
 
 #define LOGIN "EXPECT AUTH s3kr1t-pw\nEXPECT SELECT 3\n"
@@ -17,7 +21,6 @@ static const char *const answers[] = {
 };
 #define ANSWERS (sizeof(answers) / sizeof(answers[0]))
 #define NO_LOGIN 2
-#define INFO 3 /* the last answer that a refused login waits for */
 
 static const char *params(bool login)
 {
@@ -48,91 +51,6 @@ static void nothing_leaves_before_the_last_answer(void **state)
         assert_not_held(r.lock);
         rig_close(&r);
     }
-}
-
-static void all_answers_let_it_through(void **state)
-{
-    (void)state;
-    for (int login = 0; login < 2; login++) {
-        struct script s = {0};
-        add_flight(&s, login, ANSWERS);
-        add(&s, WORKS);
-        struct rig r = rig_open(s.text, 't', params(login));
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
-
-struct refusal {
-    size_t place; /* of the answer that is this */
-    const char *answer;
-    int result;
-};
-
-static const struct refusal refusals[] = {
-    {0, "-WRONGPASS invalid username-password pair", NXL_E_DENIED},
-    {0, "-ERR invalid password", NXL_E_DENIED},
-    {0, "-ERR Client sent AUTH, but no password is set", NXL_E_DENIED},
-    {0, "-ERR AUTH <password> called without any password", NXL_E_DENIED},
-    {0, "-ERR wrong number of arguments for 'auth' command", NXL_E_DENIED},
-    {0, "-ERR unknown command 'AUTH'", NXL_E_DENIED},
-    {1, "-NOAUTH Authentication required.", NXL_E_DENIED},
-    {1, "-NOPERM no permissions to run the 'select' command", NXL_E_DENIED},
-    {1, "-ERR DB index is out of range", NXL_E_SERVER},
-    {1, "-ERR SELECT is not allowed in cluster mode", NXL_E_REFUSED},
-};
-
-/* None of them passes by waiting; nothing but the flight is ever sent. */
-static void a_refused_login_ends_it(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        const struct refusal *refusal = &refusals[i];
-        struct script s = {0};
-        add_flight(&s, true, refusal->place);
-        add(&s, "SEND %s\\r\\n\n", refusal->answer);
-        for (size_t j = refusal->place + 1; j <= INFO; j++)
-            add(&s, "%s", answers[j]);
-        add(&s, "EXPECT-CLOSE\n" NEXT SHAKE WORKS);
-        struct rig r = rig_open(s.text, 'u', params(true));
-        int rc = nxl_lock_acquire(r.lock, 5000);
-        if (rc != refusal->result)
-            fail_msg("%s: %s", refusal->answer, nxl_strerror(rc));
-        /* Without its full stop: the remedy follows in the same sentence. */
-        char words[128];
-        snprintf(words, sizeof(words), "%s", refusal->answer + 1);
-        words[strcspn(words, ".")] = '\0';
-        assert_contains(nxl_lock_errmsg(r.lock), words);
-        assert_null(strstr(nxl_lock_errmsg(r.lock), ".;"));
-        assert_null(strstr(nxl_lock_errmsg(r.lock), "s3kr1t-pw"));
-        assert_not_held(r.lock);
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
-
-static void a_login_is_repeated_while_the_server_loads(void **state)
-{
-    (void)state;
-    struct script s = {0};
-    add_flight(&s, true, 0);
-    add(&s, "SEND -LOADING Redis is loading the dataset in memory\\r\\n\n"
-            "EXPECT-CLOSE\n" NEXT);
-    add_flight(&s, true, ANSWERS);
-    add(&s, GRANT_AGAIN DROP_T ONE);
-    struct rig r = rig_open(s.text, 'u', params(true));
-    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_OK, 1000);
-    assert_ends(nxl_lock_release(r.lock), NXL_OK, 60);
-    rig_close(&r);
-}
-
-static void a_user_logs_in_by_name(void **state)
-{
-    (void)state;
-    struct rig r = rig_open("EXPECT AUTH alice s3kr1t-pw\n" OK SHAKE WORKS, 'u',
-        "user=alice&password=s3kr1t-pw");
-    assert_works(r.lock);
-    rig_close(&r);
 }
 
 /* Facts that are refused, one after the other and all of them. */
@@ -234,37 +152,6 @@ static void the_line_prints_the_facts(void **state)
     }
 }
 
-/* Answers that cannot be the command's, and peers that are something else. */
-static void a_stranger_is_not_believed(void **state)
-{
-    (void)state;
-    static const struct refusal strange[] = {
-        {0, ":1", NXL_E_NOT_REDIS},
-        {1, "$-1", NXL_E_NOT_REDIS},
-        {2, "+OK", NXL_E_NOT_REDIS},
-        {3, ":5", NXL_E_NOT_REDIS},
-        {4, ":5", NXL_E_NOT_REDIS},
-        {6, "*0", NXL_E_NOT_REDIS},
-        {0, "HTTP/1.1 400 Bad Request", NXL_E_NOT_REDIS},
-        {0, "220 mail.example.com ESMTP", NXL_E_NOT_REDIS},
-        {0, "\\x15\\x03\\x03\\x00\\x02\\x02\\x28", NXL_E_NOT_REDIS},
-        {0, "%1\\r\\n+server\\r\\n+redis", NXL_E_NOT_REDIS},
-    };
-    for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
-        struct script s = {0};
-        add_flight(&s, true, strange[i].place);
-        add(&s, "SEND %s\\r\\n\nEXPECT-CLOSE\n" NEXT SHAKE WORKS,
-            strange[i].answer);
-        struct rig r = rig_open(s.text, 'u', "password=s3kr1t-pw&db=3");
-        int rc = nxl_lock_acquire(r.lock, 5000);
-        if (rc != strange[i].result)
-            fail_msg("%s: %s", strange[i].answer, nxl_strerror(rc));
-        assert_true(strlen(nxl_lock_errmsg(r.lock)) > 20);
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
-
 /* ------------------------------------------------------------ reconnecting */
 
 #define FIRST_LIFE SHAKE WORKS "WAIT-FOR close\nCLOSE\n" NEXT
@@ -292,37 +179,6 @@ static void a_plain_reconnect_is_one_flight(void **state)
     rig_close(&r);
 }
 
-static void a_reconnect_with_login_waits_for_it(void **state)
-{
-    (void)state;
-    struct rig r = rig_open(FIRST_LIFE LOGIN FLIGHT
-        "SEND -WRONGPASS invalid username-password pair\\r\\n\n" OK
-        "SEND :7\\r\\n\nSEND -NOAUTH Authentication required.\\r\\n\n"
-        "EXPECT-CLOSE\n" NEXT SHAKE "EXPECT SET k $y NX PX 30000\n" OK
-        "EXPECT EVALSHA * 1 k $y\n" ONE,
-        'u', "password=s3kr1t-pw&db=3");
-    first_life(&r);
-    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_E_DENIED, 1000);
-    assert_works(r.lock);
-    rig_close(&r);
-}
-
-/* The password was set meanwhile: the SET in the flight is refused too. */
-static void a_plain_reconnect_may_be_refused(void **state)
-{
-    (void)state;
-    struct script s = {0};
-    add(&s, FIRST_LIFE FLIGHT SET_T);
-    for (int i = 0; i < 6; i++)
-        add(&s, "SEND -NOAUTH Authentication required.\\r\\n\n");
-    struct rig r = rig_open(s.text, 'u', "timeout_ms=1000");
-    first_life(&r);
-    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_E_DENIED, 1000);
-    assert_contains(nxl_lock_errmsg(r.lock), "NOAUTH");
-    assert_not_held(r.lock);
-    rig_close(&r);
-}
-
 static void a_grant_behind_a_failed_handshake_is_none(void **state)
 {
     (void)state;
@@ -344,80 +200,15 @@ static void a_grant_behind_a_failed_handshake_is_none(void **state)
     }
 }
 
-/* ------------------------------------------------------------- turned away */
-
-struct farewell {
-    const char *words;
-    int result;
-};
-
-static const struct farewell farewells[] = {
-    {"-ERR max number of clients reached", NXL_E_REFUSED},
-    {"-DENIED Redis is running in protected mode because", NXL_E_DENIED},
-};
-
-/* Said at accept, before anything was read, and then closed. */
-static void turned_away_at_accept(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < 40; i++) {
-        const struct farewell *farewell = &farewells[i % 2];
-        struct script s = {0};
-        add(&s, "SEND %s\\r\\n\nCLOSE\n" NEXT SHAKE WORKS, farewell->words);
-        struct rig r =
-            rig_open(s.text, i % 4 < 2 ? 'u' : 't', "timeout_ms=1000");
-        int rc = nxl_lock_acquire(r.lock, 0);
-        if (rc != farewell->result)
-            fail_msg("%s: %s (%s)", farewell->words, nxl_strerror(rc),
-                nxl_lock_errmsg(r.lock));
-        assert_contains(nxl_lock_errmsg(r.lock), farewell->words + 1);
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
-
-static void too_many_clients_passes(void **state)
-{
-    (void)state;
-    struct rig r = rig_open(
-        "SEND -ERR max number of clients reached\\r\\n\nCLOSE\n" NEXT
-        "SEND -ERR max number of clients reached\\r\\n\nCLOSE\n" NEXT SHAKE
-            GRANT_AGAIN DROP_T ONE,
-        't', "timeout_ms=1000");
-    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_OK, 1000);
-    assert_ends(nxl_lock_release(r.lock), NXL_OK, 1000);
-    rig_close(&r);
-}
-
-static void protected_mode_does_not_pass(void **state)
-{
-    (void)state;
-    struct rig r = rig_open(
-        "SEND -DENIED Redis is running in protected mode\\r\\n\nCLOSE\n", 't',
-        "timeout_ms=1000");
-    assert_ends(nxl_lock_acquire(r.lock, 5000), NXL_E_DENIED, 500);
-    rig_close(&r);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_leaves_before_the_last_answer),
-        cmocka_unit_test(all_answers_let_it_through),
-        cmocka_unit_test(a_refused_login_ends_it),
-        cmocka_unit_test(a_login_is_repeated_while_the_server_loads),
-        cmocka_unit_test(a_user_logs_in_by_name),
         cmocka_unit_test(works_without_the_facts),
         cmocka_unit_test(a_clock_that_was_set_back),
         cmocka_unit_test(the_line_prints_the_facts),
-        cmocka_unit_test(a_stranger_is_not_believed),
         cmocka_unit_test(a_plain_reconnect_is_one_flight),
-        cmocka_unit_test(a_reconnect_with_login_waits_for_it),
-        cmocka_unit_test(a_plain_reconnect_may_be_refused),
         cmocka_unit_test(a_grant_behind_a_failed_handshake_is_none),
-        cmocka_unit_test(turned_away_at_accept),
-        cmocka_unit_test(too_many_clients_passes),
-        cmocka_unit_test(protected_mode_does_not_pass),
     };
     return cmocka_run_group_tests_name("handshake", tests, NULL, NULL);
 }
