@@ -53,7 +53,8 @@
  *     release -> OK".
  *     Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
  *     message, message of server 2, loss, running, names, name 2, holder FIELD,
- *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder).
+ *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder), holder at
+ *     server 2 [FIELD] (the result, or a field, of nxl_lock_holder_at()).
  *   Clients: connect (to all its servers), interrupt, free. Values: event (the
  *     next one: "hold of a: LOST"), lost (is the descriptor of losses ready?),
  *     holds NAME, description, message, prefix, servers, connected (to how

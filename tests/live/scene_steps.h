@@ -62,6 +62,14 @@ static struct call read_call(struct words *words)
     return call;
 }
 
+static void free_timed(struct thing *t, struct outcome *o)
+{
+    int64_t began = test_now_ms();
+    free_thing(t);
+    o->ended_ms = test_now_ms();
+    o->took_ms = o->ended_ms - began;
+}
+
 static void play_lock(struct thing *t, struct words *words, struct outcome *o)
 {
     bool begin = accept(words, "begin");
@@ -86,7 +94,7 @@ static void play_lock(struct thing *t, struct words *words, struct outcome *o)
     } else if (accept(words, "interrupt")) {
         give_result(o, nxl_lock_interrupt(t->lock), "");
     } else if (accept(words, "free")) {
-        free_thing(t);
+        free_timed(t, o);
     } else if (!read_lock(t, words, o)) {
         file_error("a handle knows no \"%s\"", take(words)->text);
     }
@@ -99,7 +107,7 @@ static void play_client(struct thing *t, struct words *words, struct outcome *o)
     else if (accept(words, "connect"))
         connect_client(t);
     else if (accept(words, "free"))
-        free_thing(t);
+        free_timed(t, o);
     else if (!read_client(t, words, o))
         file_error("a client knows no \"%s\"", take(words)->text);
 }

@@ -126,8 +126,17 @@ static void give_field(struct outcome *o, const struct field *fields,
 static void read_holder(struct thing *t, struct words *words, struct outcome *o)
 {
     nxl_holder holder = t->seen;
-    size_t index = index_if_any(words);
-    if (index > 0 && nxl_lock_holder_at(t->lock, 0, index, &holder) != NXL_OK) {
+    bool at_server = accept(words, "at") && accept(words, "server");
+    size_t server_at = at_server ? index_if_any(words) : 0;
+    size_t index = at_server ? 0 : index_if_any(words);
+    int result = NXL_OK;
+    if (at_server || index > 0)
+        result = nxl_lock_holder_at(t->lock, server_at, index, &holder);
+    if (at_server && !has(words)) {
+        give_result(o, result, "");
+        return;
+    }
+    if (result != NXL_OK) {
         words->at = words->end;
         give_text(o, NULL);
         return;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many contenders for one name over N servers: threads on one client, and locks
- * of one event loop. Never two hold, and nothing is left behind. On a network
- * that answers late: test_quorum_late.c.
+ * Many contenders for one name: threads with a client each or with one for all,
+ * writers alone or beside readers, and the locks of one event loop. Never do
+ * two hold it that exclude each other, each kind is granted it, and nothing is
+ * left behind. Where there is no line, a writer is granted the lock because
+ * readers are held back after it has lost some rounds to them
+ * (wire/scripts/hold_back.lua). On a network that answers late:
+ * test_quorum_late.c.
  */
 #include "support/test.h"
 
@@ -10,137 +14,200 @@
 
 #include "live/api_rig.h"
 
-enum { THREADS = 8, ROUNDS = 40, LOCKS = 60 };
-
-static atomic_int holders;
-static atomic_uint together;
-static unsigned long counter; /* guarded by a lock at the servers alone */
-
-static int set_up(void **state)
-{
-    holders = 0;
-    together = 0;
-    counter = 0;
-    return quorum_clean(state);
-}
-
-/* Holds for a moment; nothing in here is atomic but the count of who does. */
-static void hold(void)
-{
-    if (atomic_fetch_add(&holders, 1) != 0)
-        atomic_fetch_add(&together, 1);
-    counter++;
-    atomic_fetch_sub(&holders, 1);
-}
+enum { THREADS = 10, ENOUGH = 30, HOLD_US = 5000, TTL_MS = 20000, LOCKS = 60 };
 
 /* ----------------------------------------------------------------- threads */
 
-static void *contend(void *argument)
+struct crowd {
+    size_t servers;
+    unsigned readers, writers;
+    const char *parameters;
+    bool one_client, slow;
+};
+
+static struct {
+    atomic_int readers, writers, grants[2]; /* of readers, of writers */
+    atomic_int wrong;
+    atomic_bool stop;
+    unsigned long counter; /* guarded by the lock alone */
+} now;
+
+struct member {
+    pthread_t thread;
+    nxl_client *client;
+    nxl_lock *lock;
+    bool writes;
+};
+
+/* Alone, or among readers alone. */
+static void hold(const struct member *m)
 {
-    nxl_lock *lock = argument;
-    for (int i = 0; i < ROUNDS; i++) {
-        if (nxl_lock_acquire(lock, NXL_FOREVER) != NXL_OK)
-            break;
-        hold();
-        if (nxl_lock_release(lock) != NXL_OK)
-            break;
+    atomic_int *mine = m->writes ? &now.writers : &now.readers;
+    ++*mine;
+    int writers = now.writers, readers = now.readers;
+    now.wrong += writers > 1 || (writers && readers);
+    now.counter += m->writes;
+    now.grants[m->writes]++;
+    usleep(HOLD_US);
+    now.wrong += !nxl_lock_held(m->lock);
+    --*mine;
+}
+
+static void *take_turns(void *argument)
+{
+    struct member *m = argument;
+    while (!now.stop) {
+        if (nxl_lock_acquire(m->lock, 30000) != NXL_OK)
+            continue;
+        hold(m);
+        now.wrong += nxl_lock_release(m->lock) != NXL_OK;
+        if (m->writes) /* without a line the last holder is the quickest */
+            usleep(HOLD_US);
     }
     return NULL;
 }
 
-static void test_threads(void **state)
+static nxl_client *client_of(const struct crowd *crowd)
 {
-    pthread_t threads[THREADS];
-    nxl_lock *locks[THREADS];
-    nxl_client *client = quorum_client(5, NO_GUARD);
-    for (size_t i = 0; i < THREADS; i++) {
-        locks[i] = new_lock(client, "k", 20000);
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, contend, locks[i]), 0);
+    return crowd->slow ? proxied_client(crowd->servers, crowd->parameters)
+                       : quorum_client(crowd->servers, crowd->parameters);
+}
+
+static void start(const struct crowd *crowd, struct member *members)
+{
+    nxl_client *shared = crowd->one_client ? client_of(crowd) : NULL;
+    for (unsigned i = 0; i < crowd->readers + crowd->writers; i++) {
+        struct member *m = &members[i];
+        m->writes = i >= crowd->readers;
+        m->client = shared ? shared : client_of(crowd);
+        m->lock =
+            lock_with(m->client, "job", .shared = !m->writes, .ttl_ms = TTL_MS);
+        assert_int_equal(pthread_create(&m->thread, NULL, take_turns, m), 0);
     }
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    assert_int_equal(together, 0);
-    assert_int_equal(counter, THREADS * ROUNDS);
-    for (size_t i = 0; i < THREADS; i++)
-        nxl_lock_free(locks[i]);
-    nxl_client_free(client);
-    assert_eventually(keys_at(5, "k") == 0);
+}
+
+/* Until each kind has been granted the lock often enough, however slow the
+ * machine is. */
+static void run_crowd(const struct crowd *crowd)
+{
+    struct member members[THREADS];
+    unsigned count = crowd->readers + crowd->writers;
+    memset(&now, 0, sizeof(now));
+    for (size_t i = 0; crowd->slow && i < crowd->servers; i++) {
+        proxies[i] = proxy_to(&servers[i], false);
+        proxy_delay(proxies[i], PROXY_DOWN, 1);
+    }
+    start(crowd, members);
+    int64_t limit = test_now_ms() + 60000;
+    while ((now.grants[0] < ENOUGH * (int)crowd->readers ||
+               now.grants[1] < ENOUGH * (int)crowd->writers) &&
+           test_now_ms() < limit)
+        test_pause_ms(10);
+    now.stop = true;
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(members[i].thread, NULL);
+        nxl_lock_free(members[i].lock);
+        if (!crowd->one_client || i + 1 == count)
+            nxl_client_free(members[i].client);
+    }
+    print_message("# %d grants to readers, %d to writers\n", now.grants[0],
+        now.grants[1]);
+    assert_int_equal(now.wrong, 0);
+    assert_int_equal(now.counter, now.grants[1]);
+    assert_true(now.grants[0] >= ENOUGH * (int)crowd->readers);
+    assert_true(now.grants[1] >= ENOUGH * (int)crowd->writers);
+    assert_eventually(keys_at(crowd->servers, "job") == 0);
+}
+
+static void writers_of_one_client(void **state)
+{
+    run_crowd(&(struct crowd){.servers = 5,
+        .writers = 8,
+        .parameters = NO_GUARD,
+        .one_client = true});
+}
+
+static void a_writer_beside_readers(void **state)
+{
+    run_crowd(&(struct crowd){.servers = 3,
+        .readers = 8,
+        .writers = 1,
+        .parameters = NO_GUARD "&timeout_ms=2000",
+        .slow = true});
+}
+
+static void two_writers_beside_readers(void **state)
+{
+    run_crowd(&(struct crowd){.servers = 3,
+        .readers = 8,
+        .writers = 2,
+        .parameters = NO_GUARD "&timeout_ms=2000",
+        .slow = true});
+}
+
+static void a_writer_without_a_line(void **state)
+{
+    run_crowd(&(struct crowd){
+        .servers = 1, .readers = 8, .writers = 1, .parameters = "poll=1"});
 }
 
 /* -------------------------------------------------------------------- loop */
 
-static void await_all(nxl_client *client, int operation, size_t count)
+static void await_all(nxl_client *client, int operation)
 {
     nxl_event event;
-    while (count > 0) {
+    for (size_t count = 0; count < LOCKS;) {
         turn(client, 10000);
         while (nxl_client_next_event(client, &event)) {
             assert_int_equal(event.operation, operation);
             assert_result(event.result, NXL_OK, event.lock);
-            count--;
+            count++;
         }
     }
 }
 
-static void test_loop(void **state)
+#define start_all(call, ...)                                                   \
+    for (size_t i = 0; i < LOCKS; i++)                                         \
+    assert_int_equal(                                                          \
+        nxl_lock_##call##_start(locks[i] __VA_OPT__(, ) __VA_ARGS__),          \
+        NXL_PENDING)
+
+static void many_locks_of_a_loop(void **state)
 {
     char name[16];
     nxl_lock *locks[LOCKS];
     nxl_client *client = quorum_client(5, NO_GUARD);
     for (size_t i = 0; i < LOCKS; i++) {
         snprintf(name, sizeof(name), "loop:%zu", i);
-        locks[i] = new_lock(client, name, 20000);
+        locks[i] = new_lock(client, name, TTL_MS);
     }
     for (int round = 0; round < 5; round++) {
-        for (size_t i = 0; i < LOCKS; i++)
-            assert_int_equal(nxl_lock_acquire_start(locks[i], 0), NXL_PENDING);
-        await_all(client, NXL_OP_ACQUIRE, LOCKS);
-        if (round == 2) { /* nobody waits for these two */
+        start_all(acquire, 0);
+        await_all(client, NXL_OP_ACQUIRE);
+        if (round == 2) { /* nothing waits for these two */
             redis_freeze(&servers[0]);
             redis_kill(&servers[1]);
         }
-        for (size_t i = 0; i < LOCKS; i++)
-            assert_int_equal(nxl_lock_inspect_start(locks[i]), NXL_PENDING);
-        await_all(client, NXL_OP_INSPECT, LOCKS);
-        for (size_t i = 0; i < LOCKS; i++)
-            assert_int_equal(nxl_lock_extend_start(locks[i], 0), NXL_PENDING);
-        await_all(client, NXL_OP_EXTEND, LOCKS);
-        for (size_t i = 0; i < LOCKS; i++)
-            assert_int_equal(nxl_lock_release_start(locks[i]), NXL_PENDING);
-        await_all(client, NXL_OP_RELEASE, LOCKS);
+        start_all(inspect);
+        await_all(client, NXL_OP_INSPECT);
+        start_all(extend, 0);
+        await_all(client, NXL_OP_EXTEND);
+        start_all(release);
+        await_all(client, NXL_OP_RELEASE);
     }
     for (size_t i = 0; i < LOCKS; i++)
         nxl_lock_free(locks[i]);
     nxl_client_free(client);
 }
 
-/* ----------------------------------------------------- the token of a round */
-
-/* A round that failed has had its token; the next one has another. */
-static void test_fresh_tokens(void **state)
-{
-    nxl_client *client = quorum_client(3, NO_GUARD);
-    nxl_lock *lock = new_lock(client, "k", 5000);
-    char seen[8][128];
-    redis_run(&servers[0], "SET", "k", "other", NULL);
-    redis_run(&servers[1], "SET", "k", "other", NULL);
-    for (size_t i = 0; i < 8; i++) {
-        assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
-        snprintf(seen[i], sizeof(seen[i]), "%s", nxl_lock_token(lock));
-        for (size_t j = 0; j < i; j++)
-            assert_string_not_equal(seen[i], seen[j]);
-        assert_eventually(!redis_exists(&servers[2], "k"));
-    }
-    end(lock, client);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_threads, set_up, quorum_mend),
-        cmocka_unit_test_setup_teardown(test_loop, set_up, quorum_mend),
-        cmocka_unit_test_setup_teardown(test_fresh_tokens, set_up, quorum_mend),
+        quorum_test(writers_of_one_client),
+        quorum_test(a_writer_beside_readers),
+        quorum_test(two_writers_beside_readers),
+        quorum_test(a_writer_without_a_line),
+        quorum_test(many_locks_of_a_loop),
     };
     return quorum_run("quorum and many");
 }

@@ -65,8 +65,11 @@ static void play_until(const struct scene_step *step, const char *text)
     int64_t end = test_now_ms() + SCENE_UNTIL_MS;
     char *first = copied(text), *then = cut_at(first, " then ");
     char *what = then ? cut_at(first, ": ") : NULL;
-    while ((what && !play_value(first, what).value.text) ||
-           !play_step(then ? then : text)) {
+    for (;;) {
+        if (what)
+            (void)play_value(first, what);
+        if (play_step(then ? then : text))
+            break;
         if (test_now_ms() > end)
             fail_at(step);
         let_pass(1);
