@@ -19,7 +19,6 @@ static const struct {
     permits_measure *measure;
 } cases[] = {
     {"cost", permits_cost},
-    {"before", permits_before},
     {"memory", permits_memory},
     {"handoff", permits_handoff},
     {"death", permits_death},
@@ -38,7 +37,6 @@ static const char help[] =
     "them at the end. Without a CASE it measures all:\n"
     "\n"
     "  cost     acquire and release beside holders, against the floor\n"
-    "  before   exclusive locks, at the server, against --before\n"
     "  memory   of a holder at the server\n"
     "  handoff  from a release to the next grant\n"
     "  death    from the end of a dead holder's lease to the next grant\n"
@@ -51,7 +49,6 @@ static const char help[] =
     "\n"
     "  --rounds N       of each measurement (15)\n"
     "  --seconds S      of one with a crowd (10)\n"
-    "  --before LIBRARY libnxlock.so of an older version\n"
     "  --server PROGRAM the server to start (redis-server)\n"
     "  --help           this text\n";
 
@@ -242,9 +239,6 @@ static int set(int option, const char *value)
     case 's':
         permits_run.seconds = number;
         return good && number >= 0.2 && number <= 3600 ? 0 : -1;
-    case 'b':
-        permits_run.before = value;
-        return 0;
     case 'S':
         permits_run.program = value;
         return 0;
@@ -270,7 +264,6 @@ static int parse(int argc, char **argv)
     static const struct option options[] = {
         {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 's'},
-        {"before", required_argument, NULL, 'b'},
         {"server", required_argument, NULL, 'S'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},

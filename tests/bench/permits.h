@@ -19,7 +19,6 @@
 
 struct permits_run {
     const char *program; /* the server */
-    const char *before;  /* an older libnxlock.so; NULL: none */
     int rounds;
     double seconds; /* of a crowd */
     struct server server;
@@ -32,7 +31,6 @@ extern struct permits_run permits_run;
 typedef int permits_measure(void);
 
 permits_measure permits_cost;    /* beside holders, against the floor */
-permits_measure permits_before;  /* exclusive locks, against an older version */
 permits_measure permits_memory;  /* of a holder at the server */
 permits_measure permits_handoff; /* from a release to the next grant */
 permits_measure permits_death;   /* of a holder, until the next grant */
