@@ -42,8 +42,10 @@ bool is_token_id(const char *word)
 
 bool begins_like_token(const char *text)
 {
-    size_t at = strspn(text, HEX);
+    size_t at = 0;
 
+    while (at <= 8 && isxdigit((unsigned char)text[at])) /* not all of a name */
+        at++;
     if (at != 7 && at != 8)
         return false;
     for (int group = 0; group < 2; group++) {
