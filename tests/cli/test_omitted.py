@@ -8,7 +8,9 @@ in what a command prints or logs, in its metrics, or in the environment of CMD.
 
 A subcommand is tried with a false reply only to what it sends: up to the first
 such reply it talks to the real server, so any other try would show nothing.
-Each of those tries must have met its false reply.
+Each of those tries must have met its false reply. A command gets every other
+form of a false reply to a word, and the next one the others; with
+NXLOCK_FULL=1 each gets all.
 """
 
 import itertools
@@ -28,6 +30,7 @@ PARTS = [PASSWORD[i:i + 4].lower().encode() for i in range(len(PASSWORD) - 3)]
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 OMITTED = b"(text omitted: it may contain part of a password)"
 ENOUGH = "600000"
+FULL = "NXLOCK_FULL" in os.environ
 
 
 def text(data):
@@ -255,9 +258,10 @@ class Room:
             # By command, so that what takes long begins first.
             tries = {(word, form): [] for word in WORDS
                      for form in {**FORMS, **ROWS.get(word, {})}}
-            for (command, (_, words)), (word, form) in itertools.product(
-                    zip(COMMANDS, sent), tries):
-                if word in words:
+            for (i, (command, (_, words))), (j, (word, form)) in \
+                    itertools.product(enumerate(zip(COMMANDS, sent)),
+                                      enumerate(tries)):
+                if word in words and (FULL or (i + j) % 2 == 0):
                     reply = {**FORMS, **ROWS.get(word, {})}[form]
                     tries[word, form].append(
                         pool.submit(self.reply, command, word, reply))
