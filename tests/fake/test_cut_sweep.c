@@ -139,7 +139,7 @@ static void sweep_first(enum proxy_way way, bool waits)
     wire_client(&w, TERMS);
     size_t all = measure(&w, way, try_acquire);
     wire_drop(&w);
-    for (size_t n = 0; n < all + 2; n += n + 150 < all ? 101 : stride(3)) {
+    for (size_t n = 0; n < all + 2; n += stride(n + 150 < all ? 101 : 3)) {
         wire_client(&w, TERMS);
         cut_after(&w, way, n);
         int64_t start = test_now_ms();
