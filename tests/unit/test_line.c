@@ -1,84 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting in line: how a wait ends in each of its states, and when the machine
- * wakes. Single cases are in unit/scenes/line.scenes and line_messages.scenes.
+ * Waiting in line: when the machine wakes. What each answer leads to, and how
+ * a wait ends, is in unit/scenes/line.scenes and line_messages.scenes.
  */
 #include "unit/scene_parts.h"
-
-/* ------------------------------------------------------- the end of the wait
- */
-
-enum how { WAIT_OVER, CALL_OVER, CANCELLED, HOWS };
-static const char *const hows[] = {"wait over", "call over", "cancelled"};
-
-/* A state, by the steps that lead to it, and what follows 4 ms later, when
- * nothing more is answered; that is too late for a last look if the call ends
- * then. A request that is under way is waited for until the end of the call. */
-static const struct end_row {
-    const char *name, *steps, *did, *ends[HOWS];
-} end_rows[] = {
-    {"JOIN unanswered", "", "Sj", {"U =unknown", "U =unknown", "U =cancelled"}},
-    {"in line", "w", "Sj", {"Ss L U =unknown", "U =no", "U =cancelled"}},
-    {"STAY unanswered", "w wake", "Sj Ss",
-        {"L U =unknown", "U =unknown", "U =cancelled"}},
-    {"STAY failed", "w wake f", "Sj Ss",
-        {"U =unknown", "Ss U =unknown", "U =cancelled"}},
-    {"STAY given up", "w wake wake", "Sj Ss L",
-        {"U =unknown", "U =unknown", "U =cancelled"}},
-    {"JOIN failed", "f", "Sj", {"=fault", "=fault", "=cancelled"}},
-    {"JOIN failed, unsure", "u", "Sj U",
-        {"=unknown", "=unknown", "=cancelled"}},
-    {"JOIN given up", "wake", "Sj U", {"=unknown", "=unknown", "=cancelled"}},
-    {"its place lost", "w wake n", "Sj Ss T Sj",
-        {"U =unknown", "U =unknown", "U =cancelled"}},
-    {"in line after a fault", "u wake w", "Sj U T Sj",
-        {"Ss L U =unknown", "U =no", "U =cancelled"}},
-    {"told, but the JOIN is older than a lease", "w @1078 message", "Sj Ss",
-        {"L U =unknown", "U =unknown", "U =cancelled"}},
-    {"granted too late", "w wake @1300 g", "Sj Ss U T Sj",
-        {"U =unknown", "U =late", "U =cancelled"}},
-    {"granted too late, then in line", "w wake @1300 g w", "Sj Ss U T Sj",
-        {"Ss L U =unknown", "U =no", "U =cancelled"}},
-};
-
-/* asked: the lock itself was asked for before, with this token. */
-static unsigned ends_otherwise(
-    const struct end_row *row, bool asked, enum how how)
-{
-    char with[128], wanted[128];
-    const char *first = asked ? "asked" : "";
-    scene_begin(&line_machine, first);
-    scene_play(row->steps);
-    double over = (double)(scene.now - T0) / (double)MS + 4;
-    snprintf(with, sizeof(with), "%s wait=%.6f end=%.6f", first, over,
-        how == CALL_OVER ? over : over + 2000);
-    scene_begin(&line_machine, with);
-    scene_play(row->steps);
-    scene_play(how == CANCELLED ? "cancel silence" : "silence");
-    snprintf(wanted, sizeof(wanted), "%s%s %s", asked ? "" : "T ", row->did,
-        row->ends[how]);
-    if (!strcmp(scene.trace, wanted))
-        return 0;
-    print_error("%s%s, %s:\n  seen      %s\n  expected  %s\n", row->name,
-        asked ? ", asked before" : "", hows[how], scene.trace, wanted);
-    return 1;
-}
-
-static void each_end_in_each_state(void **state)
-{
-    (void)state;
-    unsigned wrong = 0;
-    for (size_t i = 0; i < sizeof(end_rows) / sizeof(*end_rows); i++) {
-        for (unsigned how = 0; how < HOWS; how++) {
-            wrong += ends_otherwise(&end_rows[i], false, (enum how)how);
-            wrong += ends_otherwise(&end_rows[i], true, (enum how)how);
-        }
-    }
-    assert_int_equal(wrong, 0);
-}
-
-/* --------------------------------------------------------------- the numbers
- */
 
 static void lease_and_window(void **state)
 {
@@ -178,21 +103,6 @@ static void when_it_shows_that_it_waits(void **state)
     assert_next(TTL_MS, first, 50 * MS, 100 * MS);
 }
 
-static void delays_after_faults_grow(void **state)
-{
-    (void)state;
-    uint64_t most = 10 * MS;
-    scene_begin(&line_machine, "");
-    for (int i = 0; i < 20; i++) {
-        scene_play("f");
-        assert_between(line_wake(&line) - scene.now, most / 2, most);
-        most = earlier(2 * most, 500 * MS);
-        scene_play("wake");
-    }
-    scene_play("w wake f");
-    assert_between(line_wake(&line) - scene.now, 5 * MS, 10 * MS);
-}
-
 /* A key without an end that the first in line meets ends the wait; but then not
  * again for a second. */
 static void a_key_without_an_end_is_looked_into(void **state)
@@ -229,10 +139,8 @@ static void a_key_without_an_end_is_looked_into(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_end_in_each_state),
         cmocka_unit_test(lease_and_window),
         cmocka_unit_test(when_it_shows_that_it_waits),
-        cmocka_unit_test(delays_after_faults_grow),
         cmocka_unit_test(a_key_without_an_end_is_looked_into),
     };
     return cmocka_run_group_tests_name("line", tests, NULL, NULL);
