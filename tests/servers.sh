@@ -33,7 +33,7 @@ valkey-newest  forky                        valkey  failovers
 END
 }
 
-live='denied errors inspect interop line_bounds line_release
+live='bare denied errors inspect interop line_bounds line_release
     line_scripts lock names once_scripts once_values once_waits
     permit_copies permit_crossings permit_cuts permit_failover
     permit_faults permit_scripts permits timestamps wait_faults

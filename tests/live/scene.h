@@ -36,7 +36,7 @@
  * ACL", "not over TLS: WHY" and "not with several servers: WHY" skip the scene.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
- *   a = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
+ *   a, b = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
  *                                client=NAME; several names: one handle of all
  *   one = client PARAMETER... [through proxy] [to servers 1..2] [at URL]
  *                                of all servers; "through proxy": each behind
@@ -46,7 +46,8 @@
  *
  * Steps:
  *   Handles: acquire [wait 5000], acquire wait forever, extend [9000], release,
- *     adopt TOKEN, inspect, break (what inspect saw), cancel, interrupt, free;
+ *     adopt TOKEN, inspect, break (what inspect saw) or break 2 (the second
+ *     holder), cancel, interrupt, free;
  *     once halt, once retry, once look, tell done (failed, doubt, clear);
  *     "begin CALL" does it in a thread, or during turns of the event loop, and
  *     "a: ends -> OK" waits for it. Several with commas: "a: acquire, extend,
@@ -75,7 +76,8 @@
  *   until CALL then STEP         both, again and again
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
- * above 5, below 5; "text"; none; error; not X; X or Y. After it, or alone:
+ * above 5, below 5; "text"; containing "part"; none; error; not X; X or Y.
+ * After it, or alone:
  *   saying "words", "more"       in the value or, of a call, in the handle's
  *                                message
  *   not saying "words"

@@ -15,7 +15,7 @@ static struct {
     bool on[QUORUM_MAX + 1];     /* on how many servers */
     char parameters[SCENE_ROOM]; /* of all clients' URLs */
     bool brief;                  /* over TCP only */
-    char *arguments[8];          /* of the servers */
+    char *arguments[13];         /* of the servers */
     struct scene scenes[SCENES_MAX];
     struct CMUnitTest tests[SCENES_MAX];
     size_t count;
@@ -157,8 +157,8 @@ static void add_step(unsigned line, unsigned indent, const char *text)
 static void set_arguments(char *text)
 {
     char *word, *rest = text;
-    for (size_t i = 0; (word = strsep(&rest, " ")) && i < 7; i++)
-        file.arguments[i] = copied(word);
+    for (size_t i = 0; (word = strsep(&rest, " ")) && i < 12; i++)
+        file.arguments[i] = copied(strcmp(word, "\"\"") != 0 ? word : "");
 }
 
 /* "1 and 3" */

@@ -59,6 +59,8 @@ static struct call read_call(struct words *words)
         call.number = number_of(take(words));
     else if (call.kind == CALL_ADOPT)
         snprintf(call.token, sizeof(call.token), "%s", take(words)->text);
+    else if (call.kind == CALL_BREAK)
+        call.number = (int64_t)index_if_any(words);
     return call;
 }
 
@@ -320,13 +322,10 @@ static bool play_places(
            mismatch("so at %lld servers", (long long)met);
 }
 
-static bool play_making(char *name, char *what, const char *expected)
+static bool play_making(
+    const char *name, const char *what, const char *expected)
 {
     struct outcome o = {0};
-    if (!strcmp(what, "now")) {
-        keep_value(name, word_number(test_now_ms()).text);
-        return true;
-    }
     struct words words = split(what);
     if (accept(&words, "lock"))
         make_lock(name, &words, &o);
@@ -373,9 +372,14 @@ static bool play_step(const char *source)
     char *what = cut_at(text, " = ");
     if (what) {
         char *value = cut_at(what, ": ");
-        if (!value)
-            return play_making(text, what, expected);
-        keep_value(text, play_value(what, value).value.text);
+        struct words names = split(text);
+        if (value)
+            keep_value(text, play_value(what, value).value.text);
+        else if (!strcmp(what, "now"))
+            keep_value(text, word_number(test_now_ms()).text);
+        for (; !value && strcmp(what, "now") != 0 && has(&names); names.at++)
+            if (!play_making(names.at->text, what, expected))
+                return false;
         return true;
     }
     what = cut_at(text, ": ");

@@ -209,6 +209,8 @@ static inline bool meets_one(struct words *words, const struct outcome *o)
         return o->error;
     if (accept(words, "none"))
         return o->none;
+    if (accept(words, "containing"))
+        return strstr(o->value.text, take(words)->text);
     bool above = next_is(words, "above"), below = next_is(words, "below");
     words->at += above || below;
     const struct word *word = take(words);

@@ -147,7 +147,7 @@ static void read_holder(struct thing *t, struct words *words, struct outcome *o)
 static bool read_lock(struct thing *t, struct words *words, struct outcome *o)
 {
     static const char *const losses[] = {
-        "none", "EXPIRED", "REMOVED", "TAKEN", "UNREACHABLE"};
+        NULL, "EXPIRED", "REMOVED", "TAKEN", "UNREACHABLE"};
     if (accept(words, "token")) {
         give_text(o, nxl_lock_token(t->lock));
     } else if (accept(words, "held")) {

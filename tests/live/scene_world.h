@@ -529,6 +529,8 @@ static void begin_call(struct thing *t, const struct call *call, bool in_thread)
     t->call = *call;
     if (call->kind == CALL_INSPECT)
         t->seen = (nxl_holder)NXL_HOLDER_INIT;
+    if (call->kind == CALL_BREAK && call->number > 0)
+        (void)!nxl_lock_holder_at(t->lock, 0, (size_t)call->number, &t->seen);
     t->running = t->begun = true;
     t->began_ms = test_now_ms();
     t->before_ns = nxl_now_ns();

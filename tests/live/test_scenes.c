@@ -143,7 +143,8 @@ static int start(void **state)
 {
     for (size_t i = 0; i < on.servers; i++) {
         char **a = file.arguments;
-        if (redis_start(&servers[i], a[0], a[1], a[2], a[3], a[4], a[5], NULL))
+        if (redis_start(&servers[i], a[0], a[1], a[2], a[3], a[4], a[5], a[6],
+                a[7], a[8], a[9], a[10], a[11], NULL))
             return -1;
     }
     return 0;
