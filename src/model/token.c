@@ -4,8 +4,8 @@
  *
  * Invariant: a token is 36 bytes of lower-case UUID of version 4 or 8; then
  * nothing, or '+' and a share; then nothing, or '@' and a label. token_parse()
- * accepts exactly what is written here, and kind() in wire/scripts/lock.lua the
- * same shares.
+ * accepts exactly what is written here, and kind() in wire/scripts/grant.lua
+ * the same shares.
  */
 #include "model/token.h"
 

@@ -24,8 +24,7 @@ static enum exchange_next take_replied(
     if (reply->kind == REPLY_ERROR)
         return strategy_error_or_not_mine(x, reply);
     scripted_acquire_is_loaded(x);
-    if (reply->kind == REPLY_ARRAY && reply->count == 1 &&
-        item[0].kind == REPLY_INTEGER && item[0].integer == 1)
+    if (reply->kind == REPLY_INTEGER && reply->integer == 1)
         return strategy_decide(x, OUTCOME_GRANTED, LEFT_UNKNOWN);
     if (reply->kind == REPLY_ARRAY && reply->count == 2 &&
         item[0].kind == REPLY_INTEGER && item[0].integer == 0 &&
@@ -33,7 +32,7 @@ static enum exchange_next take_replied(
         return strategy_decide(
             x, OUTCOME_BUSY, strategy_left_ms(item[1].integer));
     return strategy_bad_reply(
-        x, "expected 1 or 2 numbers from the take script");
+        x, "expected 1, or 2 numbers, from the take script");
 }
 
 static unsigned inspect_encode(struct exchange *x, struct buf *out)

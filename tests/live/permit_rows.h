@@ -43,6 +43,9 @@ static const struct permit_row {
         "set x yes; join a+1/2 no; join b+1/4 no; join c+1/4 no; release x yes;"
         "told a+1/2; told b+1/4; quiet; hold 2; line 1; release a+1/2 yes;"
         "told c+1/4; hold 2"},
+    {"in a batch too, if it is not that of the first (5)",
+        "set x yes; join a+1/4 no; join b+1/2 no; join c+1/4 no; release x yes;"
+        "told a+1/4; told b+1/2; quiet; hold 2; line 1"},
     {"the head knows of a second kind (6)",
         "take a+1/4 yes; take b+2/4 yes; take c+1/4 yes; take d+1/4 no;"
         "release b+2/4 yes; take d+1/4 yes; take e+1/4 yes; take f+1/4 no"},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sorted set of a lock that several have, in the order of steps of
- * src/wire/scripts/lock.lua; and the scripts take, extend, release, inspect and
- * cap_ttl for a token that shares its lock.
+ * src/wire/scripts/grant.lua and drop.lua; and the scripts take, extend,
+ * release, inspect and cap_ttl for a token that shares its lock.
  */
 #include "sim/holders.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The holders of a lock that several have, at a model server: the sorted set at
- * the key, and what src/wire/scripts/lock.lua does with it. Of a key that holds
- * one token it answers too, so that the line need not tell them apart.
+ * the key, and what src/wire/scripts/lock.lua and the files that it includes do
+ * with it. Of a key that holds one token it answers too, so that the line need
+ * not tell them apart.
  *
  * Invariant: at a key are holders or one token, never both.
  */

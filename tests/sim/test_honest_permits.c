@@ -104,7 +104,9 @@ static struct outcome outcome_of(const struct message *m, const redisReply *r)
     case MESSAGE_TAKE:
     case MESSAGE_JOIN:
     case MESSAGE_STAY:
-        if (r->element[0]->integer == 0) {
+        if (m->kind == MESSAGE_TAKE && r->type == REDIS_REPLY_INTEGER) {
+            o.kind = OUTCOME_GRANTED;
+        } else if (r->element[0]->integer == 0) {
             o.kind = OUTCOME_BUSY;
             o.left_ms = r->element[1]->integer;
             o.ahead = r->elements > 2 ? (unsigned)r->element[2]->integer : 0;

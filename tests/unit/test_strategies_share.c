@@ -282,7 +282,7 @@ static bool acquires_by_text(void)
  * text unless an answer has shown that it has the script. */
 static void the_last_server_may_not_have_the_script(void **state)
 {
-    static const char *const granted[] = {":17", "[:1]"}; /* fence, take */
+    static const char *const granted[] = {":17", ":1"}; /* fence, take */
 
     (void)state;
     for (int shared = 0; shared < 2; shared++) {

@@ -97,6 +97,10 @@ local function give_back(s, key, token, mark, how, gone, shared)
         gone, s, pause = drop(s, key, token, mark)
         how = pause and '?100' or how
     end
+    if gone == 2 and s then
+        -- Others still hold it.
+        s = content(key)
+    end
     if not tonumber(gone) then
         -- It could not delete the mark: deletes the key alone. 1 deleted key
         -- becomes the reply 4, and 0 the reply 0.

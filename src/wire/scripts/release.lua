@@ -47,8 +47,8 @@ if not several then
         return 0
     end
 end
--- include lock.lua
--- The same for one of several holders.
+-- include drop.lua
+-- The same for one of several holders, before the other functions are defined.
 if several then
     s = uncounted(key)
     if s and holds(s, key, token) then

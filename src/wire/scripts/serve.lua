@@ -37,6 +37,7 @@ local function next_waiters(key, line, now, me, kept, count)
 end
 local function serve(s, key, line, now, me)
     local granted, mine, kept, size = 0, false, 0, 1
+    local name, k, l, head
     while true do
         local waiters = next_waiters(key, line, now, me, kept, size)
         if #waiters == 0 then
@@ -45,9 +46,13 @@ local function serve(s, key, line, now, me)
         local leave, enter, stop, more, alone, done = {}, {}, nil, nil, nil, nil
         for i = 1, #waiters do
             local w = waiters[i]
+            name = nil
+            if w.alive and w.known and not w.deaf then
+                name, k, l, head = fits(s, w.token)
+            end
             if w.deaf then
                 kept = kept + 1
-            elseif w.alive and not (w.known and fits(s, w.token)) then
+            elseif w.alive and not name then
                 stop = w.member
             elseif w.alive and granted + #enter == MOST then
                 stop = w.member
@@ -56,7 +61,7 @@ local function serve(s, key, line, now, me)
                 leave[#leave + 1] = w.member
                 if w.alive then
                     enter[#enter + 1] = w
-                    s, done = add(s, w.token, w.lease)
+                    s, done = add(s, w.token, w.lease, k, l, head)
                 end
             end
             -- Nobody fits beside an exclusive lock.
