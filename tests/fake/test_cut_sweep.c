@@ -313,7 +313,7 @@ static void undoing_up(void **state)
     size_t undoing = bytes_of(&w, PROXY_UP) - before - set;
     proxy_hold(w.proxy, PROXY_DOWN, false);
     assert_recovers_in_time(&w);
-    for (size_t n = 1; n < undoing; n += stride(9)) {
+    for (size_t n = 1; n < undoing; n += stride(29)) {
         proxy_hold(w.proxy, PROXY_DOWN, true);
         cut_after(&w, PROXY_UP, set + n);
         assert_ends(nxl_lock_acquire(w.lock, 0), NXL_UNKNOWN, CUT_MS);

@@ -18,7 +18,8 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/mutate.h"
 
-#define RUNS 100000
+#define RUNS 30000
+#define FULL_RUNS 100000 /* with NXLOCK_FULL=1 */
 #define SEED 1
 #define INPUT_SECONDS 20
 
@@ -162,6 +163,7 @@ int main(int argc, char **argv)
             argv[0], argv[0]);
         return 2;
     }
-    return drive(argv[1], argv[2], argc > 3 ? strtoul(argv[3], NULL, 10) : RUNS,
+    unsigned long runs = getenv("NXLOCK_FULL") ? FULL_RUNS : RUNS;
+    return drive(argv[1], argv[2], argc > 3 ? strtoul(argv[3], NULL, 10) : runs,
         argc > 4 ? strtoull(argv[4], NULL, 10) : SEED);
 }

@@ -150,6 +150,7 @@ static void who_waits_is_granted_it_later(void **state)
         int granted = 0;
         for (int64_t end_ms = test_now_ms() + 20000; granted < waiters;) {
             int held = 0;
+            test_pause_ms(1);
             assert_true(test_now_ms() < end_ms);
             for (int i = 0; i < waiters; i++)
                 held += nxl_lock_held(lock[i]);
