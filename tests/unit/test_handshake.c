@@ -182,6 +182,38 @@ static void test_strange_info(void **state)
     }
 }
 
+/* Its INFO names it nowhere, and ends with a section of its own. */
+static void keydb_is_told_by_what_only_it_says(void **state)
+{
+    (void)state;
+    struct facts f = facts_of(slice_of("# Server\r\nredis_version:6.3.4\r\n"
+                                       "executable:/usr/bin/keydb-server\r\n"));
+    assert_string_equal(f.version, "6.3.4");
+    assert_string_equal(f.software, "keydb");
+    f = facts_of(slice_of("redis_version:255.255.255\r\nexecutable:/data/x\r\n"
+                          "# KeyDB\r\nmvcc_depth:0\r\n"));
+    assert_string_equal(f.version, "255.255.255");
+    assert_string_equal(f.software, "keydb");
+    f = facts_of(
+        slice_of("redis_version:7.0.15\nexecutable:/bin/redis-server\n"));
+    assert_string_equal(f.software, "redis");
+}
+
+static void a_node_of_a_cluster(void **state)
+{
+    (void)state;
+    assert_true(facts_of(slice_of("redis_mode:cluster\n")).cluster);
+    assert_true(facts_of(slice_of("server_mode:cluster\n")).cluster);
+    assert_true(
+        facts_of(slice_of("redis_mode:x\r\ncluster_enabled:1\r\n")).cluster);
+    assert_true(
+        facts_of(slice_of("cluster_enabled:1\nredis_mode:x\n")).cluster);
+    assert_false(
+        facts_of(slice_of("redis_mode:standalone\r\ncluster_enabled:0\r\n"))
+            .cluster);
+    assert_false(facts_of(slice_of("")).cluster);
+}
+
 /* A terminal obeys what it is sent. */
 static void test_facts_are_printable(void **state)
 {
@@ -425,6 +457,47 @@ static void test_persistence(void **state)
     assert_fails(&h, integer(1), FAULT_NOT_REDIS);
 }
 
+static void test_brief(void **state)
+{
+    static const struct handshake_terms brief = {
+        .password = {"pw", 2}, .brief = true};
+    struct handshake h;
+    struct buf out = {0};
+    enum fault fault = FAULT_NONE;
+    struct reply ok = words(REPLY_STATUS, "OK");
+    struct reply pong = words(REPLY_STATUS, "PONG");
+
+    (void)state;
+    assert_int_equal(handshake_begin(&h, &brief, &out), 2);
+    static const char flight[] =
+        "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*1\r\n$4\r\nPING\r\n";
+    assert_int_equal(buf_len(&out), sizeof(flight) - 1);
+    assert_memory_equal(buf_head(&out), flight, sizeof(flight) - 1);
+    buf_free(&out);
+    assert_true(h.facts.info_refused);
+    assert_waits(&h, ok);
+    assert_int_equal(handshake_reply(&h, &pong, &fault), HANDSHAKE_DONE);
+    assert_int_equal(h.facts.client_id, 0);
+}
+
+/* A refused login ends a brief handshake too, though there is no INFO. */
+static void test_brief_login_refused(void **state)
+{
+    static const struct handshake_terms brief = {.db = 3, .brief = true};
+    struct handshake h;
+    struct buf out = {0};
+    enum fault fault = FAULT_NONE;
+    struct reply pong = words(REPLY_STATUS, "PONG");
+
+    (void)state;
+    assert_int_equal(handshake_begin(&h, &brief, &out), 2);
+    buf_free(&out);
+    assert_waits(&h, words(REPLY_ERROR, "NOPERM x"));
+    assert_int_equal(handshake_reply(&h, &pong, &fault), HANDSHAKE_FAILED);
+    assert_int_equal(fault, FAULT_NO_PERMISSION);
+    assert_string_equal(h.why, "NOPERM x");
+}
+
 /* -------------------------------------------------------------- its clock */
 
 /* What INFO says of a former primary, if slave, or of the one after it. */
@@ -538,6 +611,8 @@ int main(void)
         cmocka_unit_test(test_redis),
         cmocka_unit_test(test_valkey),
         cmocka_unit_test(test_strange_info),
+        cmocka_unit_test(keydb_is_told_by_what_only_it_says),
+        cmocka_unit_test(a_node_of_a_cluster),
         cmocka_unit_test(test_facts_are_printable),
         cmocka_unit_test(test_info_that_is_cut),
         cmocka_unit_test(test_info_is_read_within_the_slice),
@@ -549,6 +624,8 @@ int main(void)
         cmocka_unit_test(test_impossible_replies),
         cmocka_unit_test(test_unanswered),
         cmocka_unit_test(test_persistence),
+        cmocka_unit_test(test_brief),
+        cmocka_unit_test(test_brief_login_refused),
         cmocka_unit_test(test_clock),
         cmocka_unit_test(test_clock_of_others),
     };
