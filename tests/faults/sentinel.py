@@ -86,7 +86,7 @@ class Naming(threading.Thread):
     """Which primary each Sentinel names, and since when a majority does: when
     it did not yet, for a program may see it sooner than this thread."""
 
-    def __init__(self, sentinels, service, look_s):
+    def __init__(self, sentinels, service, look_s=LOOK_S):
         super().__init__(daemon=True)
         self.look_s = look_s
         self.links = [at_socket(s.server.socket, stage.READY_S)
