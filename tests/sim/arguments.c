@@ -352,7 +352,7 @@ static void print_help(void)
         printf("  %-17s %s\n", guard_name(i), guard_words(i));
     puts("What one prevents may show with some faults alone (adopt: --faults "
          "rewind), or\nnot here but in tests with real servers (kill, "
-         "lapsed): tests/guards/README.md says how\neach was found.");
+         "lapsed):\ntests/guards/README.md says how each was found.");
     puts("\nInvariants (--only; tests/sim/checker.h has them whole):");
     for (unsigned i = 1; i < 32; i++)
         if (invariant_words((enum invariant)i))
