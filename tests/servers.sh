@@ -36,7 +36,7 @@ END
 live='bare denied errors inspect interop line_bounds line_release
     line_scripts lock names once_scripts once_values once_waits
     permit_copies permit_crossings permit_cuts permit_failover
-    permit_faults permit_scripts permits timestamps wait_faults
+    permit_faults permit_scripts permits timestamps wait_aof wait_faults
     wait_replicas warning fence'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 unset CDPATH # cd would print where it went

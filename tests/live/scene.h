@@ -13,7 +13,9 @@
  *   transports: tcp              file: over TCP only, unless NXLOCK_FULL is
  *                                set. Default: over TCP, then the unix socket
  *   calls: blocking and event loop   file: through either interface. The loop
- *                                turns while a call, "until" or "pass" lasts
+ *                                turns while a call, "until" or "pass" lasts.
+ *                                Also within a scene
+ *   scene: before each           no scene, but how all that follow begin
  *
  *   scene: a held lock is busy   each scene begins with no keys at the servers
  *     a = lock job ttl_ms=5000   a handle, of the client "client"
@@ -103,7 +105,6 @@
 #include <stdatomic.h>
 
 enum {
-    SCENE_COLUMNS = 8,
     SCENE_NAMES = 40, /* handles, clients and kept values of a scene */
     SCENE_EVENTS = 16,
     SCENE_ROOM = 512,

@@ -6,6 +6,8 @@
 
 #include "live/scene.h"
 
+#define BEFORE_EACH "before each"
+
 enum { SCENES_MAX = 400, ROWS_MAX = 80 };
 
 static struct {
@@ -19,6 +21,8 @@ static struct {
     struct scene scenes[SCENES_MAX];
     struct CMUnitTest tests[SCENES_MAX];
     size_t count;
+    struct scene_step *before; /* steps of each scene, before its own */
+    size_t before_count;
 } file = {.blocking = true, .on = {[1] = true}};
 
 /* The scene that is being read. */
@@ -27,6 +31,7 @@ static struct {
     unsigned line;
     struct scene_step *steps;
     size_t count, room;
+    bool blocking, loop;  /* which interfaces */
     char *rows[ROWS_MAX]; /* the first one has the names of the columns */
     size_t row_count;
 } reading;
@@ -98,19 +103,22 @@ static void add_scene(const char *row, bool loop)
     struct scene *s = &file.scenes[file.count];
     if (file.count == SCENES_MAX)
         bad_line(reading.line, "too many scenes");
-    *s = (struct scene){
-        .line = reading.line, .loop = loop, .count = reading.count};
+    *s = (struct scene){.line = reading.line,
+        .loop = loop,
+        .count = file.before_count + reading.count};
     char *name = filled_in(reading.name, row);
     if (asprintf(&s->name, "%s%s%s%s", name,
             row && !strcmp(name, reading.name) ? " " : "",
             row && !strcmp(name, reading.name) ? row : "",
-            loop && file.blocking ? " (event loop)" : "") < 0)
+            loop && reading.blocking ? " (event loop)" : "") < 0)
         abort();
     free(name);
     s->steps = calloc(s->count + 1, sizeof(*s->steps));
     for (size_t i = 0; i < s->count; i++) {
-        s->steps[i] = reading.steps[i];
-        s->steps[i].text = filled_in(reading.steps[i].text, row);
+        s->steps[i] = i < file.before_count
+                          ? file.before[i]
+                          : reading.steps[i - file.before_count];
+        s->steps[i].text = filled_in(s->steps[i].text, row);
     }
     file.tests[file.count++] = (struct CMUnitTest){.name = s->name,
         .test_func = play_scene,
@@ -122,9 +130,15 @@ static void add_scene(const char *row, bool loop)
 static void end_of_reading(void)
 {
     size_t rows = reading.row_count;
+    if (reading.name && !strcmp(reading.name, BEFORE_EACH)) {
+        file.before = reading.steps;
+        file.before_count = reading.count;
+        free(reading.name);
+        memset(&reading, 0, sizeof(reading));
+    }
     for (size_t i = rows > 0; reading.name && i < (rows ? rows : 1); i++)
         for (int loop = 0; loop < 2; loop++)
-            if (loop ? file.loop : file.blocking)
+            if (loop ? reading.loop : reading.blocking)
                 add_scene(rows ? reading.rows[i] : NULL, loop);
     for (size_t i = 0; i < reading.count; i++)
         free(reading.steps[i].text);
@@ -135,8 +149,18 @@ static void end_of_reading(void)
     memset(&reading, 0, sizeof(reading));
 }
 
+static void set_calls(const char *text, bool *blocking, bool *loop)
+{
+    *blocking = strstr(text, "blocking");
+    *loop = strstr(text, "event loop");
+}
+
 static void add_step(unsigned line, unsigned indent, const char *text)
 {
+    if (!strncmp(text, "calls: ", 7)) {
+        set_calls(text, &reading.blocking, &reading.loop);
+        return;
+    }
     if (*text == '|') {
         if (reading.row_count == ROWS_MAX)
             bad_line(line, text);
@@ -182,7 +206,9 @@ static void read_setting(unsigned line, char *text)
         end_of_reading();
         reading.name = copied(value);
         reading.line = line;
-    } else if (reading.name) {
+        reading.blocking = file.blocking;
+        reading.loop = file.loop;
+    } else if (reading.name || file.count > 0) {
         bad_line(line, text);
     } else if (!strcmp(text, "servers")) {
         set_servers(value);
@@ -191,8 +217,7 @@ static void read_setting(unsigned line, char *text)
     } else if (!strcmp(text, "transports") && !strcmp(value, "tcp")) {
         file.brief = true;
     } else if (!strcmp(text, "calls")) {
-        file.blocking = strstr(value, "blocking") != NULL;
-        file.loop = strstr(value, "event loop") != NULL;
+        set_calls(value, &file.blocking, &file.loop);
     } else if (!strcmp(text, "server arguments")) {
         set_arguments(value);
     } else {

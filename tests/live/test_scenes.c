@@ -186,6 +186,9 @@ int main(int argc, char **argv)
         free(file.scenes[i].steps);
         free(file.scenes[i].name);
     }
+    for (size_t i = 0; i < file.before_count; i++)
+        free(file.before[i].text);
+    free(file.before);
     for (size_t i = 0; file.arguments[i]; i++)
         free(file.arguments[i]);
     return failed;
