@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of one server: how many may be unanswered and for how long, how the
- * delay before the next connection grows, and which cleanups are in which list.
+ * Requests of one server: how many may be unanswered and for how long, and which
+ * cleanups are in which list.
  * Single cases are in unit/scenes/request.scenes and server.scenes.
  */
 #include "server_rig.h"
@@ -160,43 +160,6 @@ static void the_most(void **state)
     assert_said("SET\r\n");
 }
 
-/* --------------------------------------------------------- the next connection
- */
-
-static void refused_and_tried_again_later(void **state)
-{
-    (void)state;
-    uint64_t longest = 0;
-    rig_unlisten();
-    for (int i = 0; i < 12; i++) {
-        rig_submit(0);
-        rig_push();
-        assert_int_equal(server_deadline(&rig.s), 0); /* to be taken now */
-        assert_ptr_equal(rig_turn(), &rig.request[0]);
-        rig_assert_fault(FAULT_UNREACHABLE, false, "No such file");
-        assert_int_equal(rig.last.outcome.sent_at, 0);
-        assert_int_equal(server_deadline(&rig.s), NEVER);
-
-        rig_submit(0);
-        uint64_t at = server_deadline(&rig.s);
-        assert_between(at - rig.now, 5 * NS_PER_MS, 250 * NS_PER_MS);
-        longest = later(longest, at - rig.now);
-        rig.now = at - 1;
-        rig_push(); /* too early: it waits */
-        assert_null(rig_turn());
-        assert_int_equal(rig.request[0].state, REQUEST_QUEUED);
-        rig_abandon(0, true);
-        rig.now = at;
-    }
-    assert_true(longest >= 125 * NS_PER_MS);
-    rig_listen();
-    rig_up(); /* ... and being refused is forgotten */
-    rig_hang_up();
-    rig_turn();
-    rig_submit(0);
-    assert_true(server_deadline(&rig.s) <= rig.now);
-}
-
 /* ------------------------------------------------------------------ cleanups
  */
 
@@ -325,7 +288,6 @@ int main(void)
         rig_test(the_patience_is_the_time_out),
         rig_test(answers_are_read_first),
         rig_test(the_most),
-        rig_test(refused_and_tried_again_later),
         rig_test(what_is_under_way_is_not_due),
         rig_test(a_record_is_lent),
         rig_test(a_record_in_use_is_not_lent),
