@@ -9,6 +9,7 @@
  *   servers: 1 and 3             file: play all scenes with one server, and
  *                                again with three; at most 7. Default: 1
  *   server arguments: --databases 2
+ *   server clock: can be stepped
  *   client parameters: poll=1    file: of the URLs of all clients
  *   transports: tcp              file: over TCP only, unless NXLOCK_FULL is
  *                                set. Default: over TCP, then the unix socket
@@ -50,21 +51,26 @@
  *   Handles: acquire [wait 5000], acquire wait forever, extend [9000], release,
  *     adopt TOKEN, inspect, break (what inspect saw) or break 2 (the second
  *     holder), cancel, interrupt, free;
- *     once halt, once retry, once look, tell done (failed, doubt, clear);
+ *     once [halt, retry or look] [fingerprint F] [keep MS] [wait MS], which is
+ *     nxl_once_begin(); tell done, failed, doubt or clear [code 3] [result
+ *     "paid"]; forget;
  *     "begin CALL" does it in a thread, or during turns of the event loop, and
  *     "a: ends -> OK" waits for it. Several with commas: "a: acquire, extend,
  *     release -> OK".
  *     Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
  *     message, message of server 2, loss, running, names, name 2, holder FIELD,
  *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder), holder at
- *     server 2 [FIELD] (the result, or a field, of nxl_lock_holder_at()).
- *   Clients: connect (to all its servers), interrupt, free. Values: event (the
+ *     server 2 [FIELD] (the result, or a field, of nxl_lock_holder_at()), record
+ *     FIELD (of nxl_record).
+ *   Clients: connect (to all its servers), interrupt, free; leave events: the
+ *     loop turns, but takes no event before one is waited for. Values: event (the
  *     next one: "hold of a: LOST"), lost (is the descriptor of losses ready?),
  *     holds NAME, description, message, prefix, servers, connected (to how
  *     many), warnings (calls of options.warning), stats FIELD, facts FIELD [of
  *     server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2: a command of Redis, in capitals; freeze, thaw, kill,
- *     restart, follow server 2, follow nobody, promote. Values: calls COMMAND
+ *     restart, follow server 2, follow nobody, promote; step clock 3600, by so
+ *     many seconds from this machine's. Values: calls COMMAND
  *     (how often it ran), clients, lasting keys, info SECTION FIELD.
  *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so
  *     many of all it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
@@ -83,8 +89,9 @@
  *   saying "words", "more"       in the value or, of a call, in the handle's
  *                                message
  *   not saying "words"
- *   with held yes, token ""      more values; after inspect, stats and facts
- *                                their fields
+ *   with held yes, token ""      more values; after inspect, once, tell, stats
+ *                                and facts their fields, and held, remaining,
+ *                                deadline and message of the handle
  *   with only busy 1, waits 1    the same, and all other counters are 0
  *   within 100..400              how long a call took, in ms, or with
  *                                "of called" how long after that it ended;
@@ -161,11 +168,14 @@ struct call {
         CALL_INSPECT,
         CALL_BREAK,
         CALL_ONCE,
-        CALL_TELL
+        CALL_TELL,
+        CALL_FORGET
     } kind;
-    int64_t number; /* how long it waits, or the TTL */
+    int64_t number; /* how long it waits, the TTL, or the code that is told */
     int mode;       /* of CALL_ONCE, or the verdict of CALL_TELL */
-    char token[SCENE_ROOM];
+    int64_t keep_ms;
+    char token[SCENE_ROOM]; /* or a fingerprint */
+    struct word result;     /* that is told */
 };
 
 /* What has a name in a scene. */
@@ -180,6 +190,7 @@ struct thing {
     char warning[1024];
     nxl_event event[SCENE_EVENTS]; /* taken while another call was awaited */
     size_t events;
+    bool leaves_events;
 
     nxl_lock *lock;
     nxl_holder seen;

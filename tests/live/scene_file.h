@@ -17,6 +17,7 @@ static struct {
     bool on[QUORUM_MAX + 1];     /* on how many servers */
     char parameters[SCENE_ROOM]; /* of all clients' URLs */
     bool brief;                  /* over TCP only */
+    bool steps_clock;            /* of the servers */
     char *arguments[13];         /* of the servers */
     struct scene scenes[SCENES_MAX];
     struct CMUnitTest tests[SCENES_MAX];
@@ -216,6 +217,8 @@ static void read_setting(unsigned line, char *text)
         snprintf(file.parameters, sizeof(file.parameters), "%s", value);
     } else if (!strcmp(text, "transports") && !strcmp(value, "tcp")) {
         file.brief = true;
+    } else if (!strcmp(text, "server clock")) {
+        file.steps_clock = true;
     } else if (!strcmp(text, "calls")) {
         set_calls(value, &file.blocking, &file.loop);
     } else if (!strcmp(text, "server arguments")) {

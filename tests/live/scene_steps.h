@@ -15,16 +15,6 @@ static int64_t wait_of(struct words *words)
     return accept(words, "forever") ? NXL_FOREVER : number_of(take(words));
 }
 
-/* The index of the next word among these; -1: it is none of them. */
-static int word_among(
-    struct words *words, const char *const *known, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (known[i] && accept(words, known[i]))
-            return (int)i;
-    return -1;
-}
-
 /* The call that the words name; CALL_NONE: it is another word. */
 static struct call read_call(struct words *words)
 {
@@ -35,23 +25,14 @@ static struct call read_call(struct words *words)
         [CALL_INSPECT] = "inspect",
         [CALL_BREAK] = "break",
         [CALL_ONCE] = "once",
-        [CALL_TELL] = "tell"};
-    static const char *const modes[] = {[NXL_ONCE_HALT] = "halt",
-        [NXL_ONCE_RETRY] = "retry",
-        [NXL_ONCE_LOOK] = "look"};
-    static const char *const verdicts[] = {[NXL_ONCE_DOUBT] = "doubt",
-        [NXL_ONCE_DONE] = "done",
-        [NXL_ONCE_FAILED] = "failed",
-        [NXL_ONCE_CLEAR] = "clear"};
+        [CALL_TELL] = "tell",
+        [CALL_FORGET] = "forget"};
     int kind = word_among(words, calls, sizeof(calls) / sizeof(calls[0]));
     struct call call = {.kind = kind < 0 ? CALL_NONE : (enum call_kind)kind};
     if (call.kind == CALL_ONCE)
-        call.mode = word_among(words, modes, 3);
+        read_begin(words, &call);
     else if (call.kind == CALL_TELL)
-        call.mode = word_among(words, verdicts, 6);
-    if (call.mode < 0)
-        file_error(
-            "once halt, retry or look; tell done, failed, doubt or clear");
+        read_tell(words, &call);
     if (call.kind == CALL_ACQUIRE || call.kind == CALL_ONCE)
         call.number = wait_of(words);
     else if (call.kind == CALL_EXTEND && has(words) &&
@@ -83,6 +64,7 @@ static void play_lock(struct thing *t, struct words *words, struct outcome *o)
         if (!begin) {
             await_call(t);
             give_call(o, t);
+            check_record(t, o);
         }
     } else if (begin) {
         file_error("begin what?");
@@ -108,6 +90,8 @@ static void play_client(struct thing *t, struct words *words, struct outcome *o)
         nxl_client_interrupt(t->client);
     else if (accept(words, "connect"))
         connect_client(t);
+    else if (accept(words, "leave") && accept(words, "events"))
+        t->leaves_events = true;
     else if (accept(words, "free"))
         free_timed(t, o);
     else if (!read_client(t, words, o))
@@ -141,6 +125,8 @@ static void play_server(size_t index, struct words *words, struct outcome *o)
         redis_kill(server_of);
     } else if (accept(words, "restart")) {
         redis_restart(server_of);
+    } else if (accept(words, "step") && accept(words, "clock")) {
+        step_clock(server_of, number_of(take(words)));
     } else if (accept(words, "promote")) {
         redis_promote(server_of);
     } else if (accept(words, "follow")) {

@@ -8,7 +8,7 @@
 
 #include "live/scene.h"
 
-static char text_pool[4 << 20] __attribute__((aligned(16)));
+static char text_pool[16 << 20] __attribute__((aligned(16)));
 static size_t text_used;
 
 /* The value that <...> stands for; fails the scene if there is none. */
@@ -263,6 +263,13 @@ static inline bool meets_words(
     return true;
 }
 
+/* Of the handle, and of no structure. */
+static inline bool is_own_value(const char *name)
+{
+    return !strcmp(name, "held") || !strcmp(name, "remaining") ||
+           !strcmp(name, "deadline") || !strcmp(name, "message");
+}
+
 static inline bool meets_fields(struct words *words, const struct outcome *o)
 {
     const struct word *last;
@@ -271,7 +278,7 @@ static inline bool meets_fields(struct words *words, const struct outcome *o)
     do {
         const char *name = take(words)->text;
         const char *field = name;
-        if (o->fields) {
+        if (o->fields && !is_own_value(name)) {
             char *whole = pool_take(strlen(o->fields) + strlen(name) + 1);
             field = strcat(strcpy(whole, o->fields), name);
         }

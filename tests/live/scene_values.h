@@ -31,7 +31,17 @@ static size_t server_if_any(struct words *words)
 struct field {
     const char *name;
     size_t offset;
-    enum { TEXT, FLAG, INT, INT64, UINT64, LABEL, STATE, SOFTWARE, ROLE } type;
+    enum {
+        TEXT,
+        FLAG,
+        INT,
+        INT64,
+        UINT64,
+        LABEL, /* a pointer to a text */
+        STATE,
+        SOFTWARE,
+        ROLE
+    } type;
 };
 
 #define FIELD(of, name, type)                                                  \
@@ -72,6 +82,22 @@ static const struct field facts_fields[] = {
     FIELD(nxl_server_facts, records, TEXT),
     FIELD(nxl_server_facts, replicas, INT),
     FIELD(nxl_server_facts, quarantine_ms, INT64),
+    {NULL},
+};
+
+static const struct field record_fields[] = {
+    FIELD(nxl_record, token, LABEL),
+    FIELD(nxl_record, label, LABEL),
+    FIELD(nxl_record, fence, UINT64),
+    FIELD(nxl_record, attempt, INT64),
+    FIELD(nxl_record, doubts, INT64),
+    FIELD(nxl_record, late, INT64),
+    FIELD(nxl_record, first_ms, INT64),
+    FIELD(nxl_record, since_ms, INT64),
+    FIELD(nxl_record, ended_ms, INT64),
+    FIELD(nxl_record, code, INT),
+    FIELD(nxl_record, fingerprint, LABEL),
+    FIELD(nxl_record, result_length, UINT64),
     {NULL},
 };
 
@@ -144,6 +170,26 @@ static void read_holder(struct thing *t, struct words *words, struct outcome *o)
     give_field(o, holder_fields, &holder, words);
 }
 
+/* Without a field: whether there is one. */
+static void read_record(struct thing *t, struct words *words, struct outcome *o)
+{
+    nxl_record r = NXL_RECORD_INIT;
+    int result = nxl_once_record(t->lock, &r);
+    if (!has(words) || result == NXL_E_INVALID) {
+        words->at = words->end;
+        give_text(o, result_name(result));
+        o->fields = "record ";
+    } else if (accept(words, "state")) {
+        give_text(o, r.state ? verdicts[r.state] : NULL);
+    } else if (accept(words, "result")) {
+        o->none = !r.result;
+        give(o,
+            word_of(r.result ? r.result : "", r.result ? r.result_length : 0));
+    } else {
+        give_field(o, record_fields, &r, words);
+    }
+}
+
 static bool read_lock(struct thing *t, struct words *words, struct outcome *o)
 {
     static const char *const losses[] = {
@@ -179,6 +225,8 @@ static bool read_lock(struct thing *t, struct words *words, struct outcome *o)
         give(o, word_of(name ? name : "", length));
     } else if (accept(words, "holder")) {
         read_holder(t, words, o);
+    } else if (accept(words, "record")) {
+        read_record(t, words, o);
     } else {
         return false;
     }

@@ -8,7 +8,8 @@
 #define NXLOCK_TESTS_LIVE_SCENE_WORLD_H
 
 #include "live/scene_file.h"
-#include "live/scene_text.h"
+#include "live/scene_clock.h"
+#include "live/scene_once.h"
 
 #include <poll.h>
 
@@ -428,8 +429,6 @@ static void give_event(struct outcome *o, struct thing *client)
 
 static int call_start(struct thing *t, const struct call *call)
 {
-    nxl_once_options once = NXL_ONCE_OPTIONS_INIT;
-    once.mode = call->mode;
     switch (call->kind) {
     case CALL_ACQUIRE:
         return nxl_lock_acquire_start(t->lock, call->number);
@@ -441,19 +440,15 @@ static int call_start(struct thing *t, const struct call *call)
         return nxl_lock_adopt_start(t->lock, call->token);
     case CALL_INSPECT:
         return nxl_lock_inspect_start(t->lock);
-    case CALL_ONCE:
-        return nxl_once_begin_start(t->lock, &once, call->number);
-    case CALL_TELL:
-        return nxl_once_tell_start(t->lock, call->mode, 0, NULL, 0);
-    default:
+    case CALL_BREAK:
         return nxl_lock_break_start(t->lock, &t->seen);
+    default:
+        return call_of_once(t->lock, call, true);
     }
 }
 
 static int call_blocking(struct thing *t, const struct call *call)
 {
-    nxl_once_options once = NXL_ONCE_OPTIONS_INIT;
-    once.mode = call->mode;
     switch (call->kind) {
     case CALL_ACQUIRE:
         return nxl_lock_acquire(t->lock, call->number);
@@ -465,12 +460,10 @@ static int call_blocking(struct thing *t, const struct call *call)
         return nxl_lock_adopt(t->lock, call->token);
     case CALL_INSPECT:
         return nxl_lock_inspect(t->lock, &t->seen);
-    case CALL_ONCE:
-        return nxl_once_begin(t->lock, &once, call->number);
-    case CALL_TELL:
-        return nxl_once_tell(t->lock, call->mode, 0, NULL, 0);
-    default:
+    case CALL_BREAK:
         return nxl_lock_break(t->lock, &t->seen);
+    default:
+        return call_of_once(t->lock, call, false);
     }
 }
 
@@ -513,7 +506,8 @@ static void turn_loop(struct thing *client, int most_ms)
         timeout_ms = most_ms;
     assert_true(poll(fds, (nfds_t)count, timeout_ms) >= 0);
     assert_int_equal(nxl_client_process(client->client), NXL_OK);
-    take_events(client);
+    if (!client->leaves_events)
+        take_events(client);
 }
 
 static void *perform_blocking(void *argument)
@@ -535,6 +529,8 @@ static void begin_call(struct thing *t, const struct call *call, bool in_thread)
     t->began_ms = test_now_ms();
     t->before_ns = nxl_now_ns();
     t->threaded = in_thread && !stage.scene->loop;
+    if (t->threaded && call->result.text)
+        file_error("a result cannot be told in a thread");
     if (t->threaded) {
         assert_int_equal(
             pthread_create(&t->thread, NULL, perform_blocking, t), 0);
@@ -551,6 +547,7 @@ static void await_call(struct thing *t)
 {
     if (t->threaded)
         pthread_join(t->thread, NULL);
+    owner_of(t->client)->leaves_events = false;
     while (t->running)
         turn_loop(owner_of(t->client), 1000);
     t->threaded = t->begun = false;
@@ -583,6 +580,8 @@ static void give_call(struct outcome *o, struct thing *t)
     o->after_ns = t->after_ns;
     if (t->call.kind == CALL_INSPECT)
         o->fields = "holder ";
+    if (t->call.kind == CALL_ONCE || t->call.kind == CALL_TELL)
+        o->fields = "record ";
 }
 
 #endif

@@ -30,6 +30,8 @@ static int end_scene(void **state)
                 free_thing(&stage.things[i]);
     quorum_mend(state);
     undo_changes();
+    if (clock_offset_s)
+        *clock_offset_s = 0;
     stage.count = 0;
     return 0;
 }
@@ -141,13 +143,22 @@ static void play_scene(void **state)
 
 static int start(void **state)
 {
+    if (file.steps_clock && prepare_clock())
+        return -1;
     for (size_t i = 0; i < on.servers; i++) {
         char **a = file.arguments;
         if (redis_start(&servers[i], a[0], a[1], a[2], a[3], a[4], a[5], a[6],
                 a[7], a[8], a[9], a[10], a[11], NULL))
             return -1;
     }
+    unsetenv("LD_PRELOAD");
     return 0;
+}
+
+static int stop(void **state)
+{
+    remove_clock();
+    return quorum_stop(state);
 }
 
 static int play_group(size_t count, bool tcp)
@@ -161,7 +172,7 @@ static int play_group(size_t count, bool tcp)
         : count > 1 ? "TCP and unix"
         : tcp       ? "TCP"
                     : "unix");
-    return test_run_group(name, file.tests, file.count, start, quorum_stop);
+    return test_run_group(name, file.tests, file.count, start, stop);
 }
 
 int main(int argc, char **argv)
