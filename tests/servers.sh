@@ -34,7 +34,7 @@ END
 }
 
 live='bare denied errors inspect interop line_bounds line_release
-    line_scripts lock names once_scripts once_values once_waits
+    line_scripts lock names once once_scripts once_waits
     permit_copies permit_crossings permit_cuts permit_failover
     permit_faults permit_scripts permits timestamps wait_aof wait_faults
     wait_replicas warning fence'

@@ -49,6 +49,7 @@ static inline void expect_forked(void *argument)
     struct handles *h = argument;
     nxl_holder seen = {.size = sizeof(seen), .value = "x", .value_length = 1};
     nxl_holder holder = NXL_HOLDER_INIT;
+    nxl_record record = NXL_RECORD_INIT;
     nxl_event event;
     nxl_lock *fresh = h->lock;
     struct pollfd fds[4];
@@ -71,6 +72,14 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_inspect_start(h->lock) == NXL_E_FORKED);
     expect(lock_empty_line(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_break_start(h->lock, &seen) == NXL_E_FORKED);
+    expect(nxl_once_begin(h->lock, NULL, 0) == NXL_E_FORKED);
+    expect(nxl_once_begin_start(h->lock, NULL, 0) == NXL_E_FORKED);
+    expect(nxl_once_tell(h->lock, NXL_ONCE_DONE, 0, "x", 1) == NXL_E_FORKED);
+    expect(
+        nxl_once_tell_start(h->lock, NXL_ONCE_DONE, 0, "x", 1) == NXL_E_FORKED);
+    expect(nxl_once_forget(h->lock) == NXL_E_FORKED);
+    expect(nxl_once_forget_start(h->lock) == NXL_E_FORKED);
+    expect(nxl_once_record(h->lock, &record) == NXL_E_FORKED);
     expect(nxl_lock_cancel(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_interrupt(h->lock) == NXL_E_FORKED);
     expect(nxl_lock_holder(h->lock, &holder) == NXL_E_FORKED);

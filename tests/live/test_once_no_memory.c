@@ -8,8 +8,6 @@
 #define QUORUM_MAX 3
 #include "live/memory_rig.h"
 
-#include "live/once_rig.h"
-
 #include "support/alloc.h"
 
 #define RESULT "a receipt of some length, so that it takes memory of its own"
@@ -24,8 +22,7 @@ static void assert_refused(int rc, const nxl_lock *lock)
 
 static void fresh(void)
 {
-    own = NULL; /* all calls block */
-    once_blocking(NULL);
+    quorum_clean(NULL);
 }
 
 /* What was begun and not granted is taken back. */
@@ -35,7 +32,8 @@ static void beginning(void **state)
         fresh();
         nxl_client *client = usual_client();
         nxl_lock *lock = plain_lock(client);
-        nxl_once_options work = WORK(.fingerprint = FINGERPRINT);
+        nxl_once_options work = NXL_ONCE_OPTIONS_INIT;
+        work.fingerprint = "100EUR";
         fail_at(n);
         int rc = nxl_once_begin(lock, &work, 0);
         fail_no_more();
@@ -134,8 +132,9 @@ static void forgetting(void **state)
             rc = nxl_once_forget(lock);
             assert_true(rc == NXL_OK || rc == NXL_FREE);
         }
-        assert_result(nxl_once_begin(lock, &WORK(.mode = NXL_ONCE_LOOK), 0),
-            NXL_FREE, lock);
+        nxl_once_options look = NXL_ONCE_OPTIONS_INIT;
+        look.mode = NXL_ONCE_LOOK;
+        assert_result(nxl_once_begin(lock, &look, 0), NXL_FREE, lock);
         end(lock, client);
     }
 }
