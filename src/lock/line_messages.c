@@ -16,10 +16,10 @@
 #include "lock/waiting.h"
 #include "model/token.h"
 
-/* Such a message only says that the token after it is the first in line. (What
- * else is published: line.lua. Its '!' needs no name here, because what is not
- * known makes all ask at once.) */
+/* A message that begins so only says that the token after it is the first in
+ * line; or that it is to ask at once. (What else is published: line.lua.) */
 #define HINT '?'
+#define MORE '!'
 
 /* The lock that waits for messages of this channel with that token; or NULL. */
 static struct nxl_lock *find(struct channel *channel, struct slice token)
@@ -60,7 +60,9 @@ static void take_message(
     struct channel *channel, struct slice payload, uint64_t now)
 {
     bool hint = payload.len > 0 && payload.data[0] == HINT;
-    struct slice token = {payload.data + hint, payload.len - hint};
+    bool more = payload.len > 0 && payload.data[0] == MORE;
+    bool marked = hint || more;
+    struct slice token = {payload.data + marked, payload.len - marked};
     struct nxl_lock *lock = find(channel, token);
     if (!token_valid(token)) {
         report_to_all(channel, line_on_unknown, now);
@@ -73,7 +75,7 @@ static void take_message(
     struct line *line = lock->life.vote.line;
     if (hint)
         line_on_first(line, now);
-    else if (counts(lock, now))
+    else if (!more && counts(lock, now))
         line_on_granted(line, waiting_connection(lock), now);
     else
         line_on_unknown(line, now);

@@ -330,6 +330,39 @@ static void a_blocking_client_does_not_loop(void **state)
     end(lock, client);
 }
 
+/* A script grants the lock to 128 of them; then only the one that is next asks,
+ * although all of them listen to the same channel. */
+static void readers_behind_a_writer_do_not_all_ask(void **state)
+{
+    enum { READERS = 300, SCRIPTS_OF_READERS = 3 };
+    static nxl_lock *reader[READERS];
+    nxl_client *other = new_client(""), *client = new_client("");
+    nxl_lock *writer = new_lock(other, "k", 30000);
+
+    (void)state;
+    assert_result(nxl_lock_acquire(writer, 0), NXL_OK, writer);
+    for (int i = 0; i < READERS; i++) {
+        reader[i] = lock_with(client, "k", .ttl_ms = 30000, .shared = 1);
+        assert_result(nxl_lock_acquire_start(reader[i], NXL_FOREVER),
+            NXL_PENDING, reader[i]);
+    }
+    loop_until_true(
+        client, redis_run(&server, "ZCARD", "{k}:nxl-l", NULL) == READERS &&
+                    server_number(&server, "stats", "pubsub_channels") == 1);
+    long asked = redis_calls(&server, "evalsha");
+    assert_result(nxl_lock_release(writer), NXL_OK, writer);
+    loop_until(client, READERS);
+    asked = redis_calls(&server, "evalsha") - asked;
+    for (int i = 0; i < READERS; i++)
+        assert_true(nxl_lock_held(reader[i]));
+    /* Some of them may have shown meanwhile that they are alive. */
+    assert_between(asked, SCRIPTS_OF_READERS, 60);
+    end(writer, other);
+    for (int i = 0; i < READERS; i++)
+        nxl_lock_free(reader[i]);
+    nxl_client_free(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +378,7 @@ int main(void)
         loop_test(an_extend_that_comes_too_late),
         loop_test_poll(a_loop_client_does_not_block),
         loop_test_poll(a_blocking_client_does_not_loop),
+        loop_test_poll(readers_behind_a_writer_do_not_all_ask),
     };
     return live_run("loop");
 }

@@ -64,8 +64,9 @@ end
 -- What is published to a waiter (lock/line_messages.c takes it):
 --   TOKEN   the lock was granted to this token
 --   ?TOKEN  this token is the first in line: ask soon, and often
---   !TOKEN  there is more to grant: ask now. Any text that no version knows
---           would do: all that listen to the channel ask at once then.
+--   !TOKEN  there is more to grant: this token asks at once. Not all that listen
+--           to the channel: a client may have a thousand waiters, and most of
+--           them are granted the lock by what the first one asks.
 local function publish(channel, text)
     if channel ~= '-' then
         redis.pcall('PUBLISH', channel, text)
