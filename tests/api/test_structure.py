@@ -103,7 +103,7 @@ BAD = [
      "timestamped: the"),
     ("tests/bench/b.c", HEAD + '#include "net/n.h"\n', "only nxlock.h"),
     ("tests/unit/test_new.c", HEAD, "no meson.build names it"),
-    ("tests/cli/test_new.sh", "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
+    ("tests/cli/test_new.py", "# SPDX-License-Identifier: MIT\n",
      "no meson.build names it"),
     ("src/api/a.c", HEAD + "int x = sizeof y;\n", "3: sizeof without"),
     ("src/api/a.c", HEAD + "if (x == NULL)\n", "3: a condition"),

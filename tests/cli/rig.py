@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the Python rooms of the command's tests share: TAP and a real server.
+"""What the tests of the command share: TAP, a real server, and runs of nxlock,
+to their end or in the background.
 
-Keeps: the server ends with the room, however the room ends.
+Invariant: servers and what was launched end with the test, however it ends.
 """
 
+import contextlib
 import os
 import random
 import re
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import threading
 
+sys.dont_write_bytecode = True  # the tree stays as it is
 sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
 
 import resp
@@ -23,6 +26,20 @@ from servers import READY_S as PATIENCE_S
 from servers import await_
 
 os.environ["NXLOCK_CONFIG"] = "none"  # no file of this machine
+
+EXIT_CODES = {
+    64: "USAGE", 65: "FINGERPRINT", 69: "UNAVAILABLE", 70: "INTERNAL",
+    75: "BUSY", 76: "DOUBT", 77: "DENIED", 78: "CONFIG", 79: "LOST",
+    124: "AT MOST", 125: "NO PROCESS", 126: "NOT EXECUTABLE", 127: "NOT FOUND",
+}
+SIGNALS = {int(signo): signo.name for signo in signal.Signals}
+
+
+def code_name(code):
+    """An exit code with what it means: "75 BUSY"."""
+    name = (EXIT_CODES.get(code) or SIGNALS.get(code - 128) or
+            SIGNALS.get(-code))
+    return f"{code} {name}" if name else str(code)
 
 
 class Listener:
@@ -69,7 +86,8 @@ class Tap:
         if not good:
             self.bad = 1
             # meson test --print-errorlogs shows this, and not standard output.
-            why = [f"failed: {self.about}{name}", *str(note).splitlines()]
+            why = [f"failed: {self.about}{name}",
+                   *str(note)[:6000].splitlines()]
             print(*(f"# {line}" for line in why), sep="\n", file=sys.stderr,
                   flush=True)
         print(f"{'' if good else 'not '}ok {self.number} - "
@@ -136,6 +154,9 @@ class Server(servers.Server):
             return lines(str(why))
         except (ConnectionError, FileNotFoundError):  # none, or none yet
             return b""
+
+    def is_free(self, key):
+        return self.cli("EXISTS", key) == b"0\n"
 
     def version(self):
         """As INFO has it: "3.2.13". Valkey calls itself Redis 7.2."""
@@ -258,6 +279,62 @@ def nx(program, *words, **more):
         timeout=60, check=False, **more)
 
 
+class Launched:
+    """nxlock in the background. What it prints goes to files, so that it never
+    waits for a reader."""
+
+    def __init__(self, cases, *words, before=(), **more):
+        """before: a program that becomes nxlock, with its arguments."""
+        self.cases, self.line = cases, cases.shown(words)
+        self.out, self.err = (tempfile.TemporaryFile() for _ in range(2))
+        self.process = subprocess.Popen(
+            [*before, cases.program, *words], **{
+                "stdin": subprocess.DEVNULL, "stdout": self.out,
+                "stderr": self.err, **more})
+        self.pid, self.send = self.process.pid, self.process.send_signal
+
+    @staticmethod
+    def read(file):
+        return os.pread(file.fileno(), 1 << 20, 0).decode(
+            "utf-8", "surrogateescape")
+
+    def output(self):
+        return self.read(self.out)
+
+    def messages(self):
+        return self.read(self.err)
+
+    def says(self, pattern):
+        """Waits until it has."""
+        return await_(lambda: re.search(pattern, self.messages()))
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def handles_signals(self):
+        """So it has begun."""
+        folder = f"/proc/{self.pid}/fd/"
+        for fd in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):  # closed since
+                if "signalfd" in os.readlink(folder + fd):
+                    return True
+        return False
+
+    def ends(self):
+        """Its exit code, output and messages."""
+        try:
+            code = self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            code = "none: it did not end in 60 s"
+        return code, self.output(), self.messages()
+
+    def gives(self, given, code, out="", *said):
+        """Ends as Cases.gives() describes."""
+        return self.cases.judge(given, self.line, self.ends(), code, out, said)
+
+
 class Cases(Tap):
     """Runs of nxlock, each with all that is expected of it in one result,
     whose name says what was run on what."""
@@ -268,6 +345,29 @@ class Cases(Tap):
         super().__init__()
         self.program, self.server = program, server
 
+    def shown(self, words):
+        """A command line as part of a name of TAP."""
+        line = " ".join(
+            os.path.basename(word) if os.path.isabs(word) else
+            word.replace(self.server.folder, "")
+            for word in map(os.fsdecode, words))
+        return re.sub(r"[^ -~]", "?", line.replace("#", "N"))[:100]
+
+    def judge(self, given, line, got, code, out, said, tokens=False):
+        """One result of a run that ended: its code, output and messages."""
+        ended, output, err = got
+        good = (out(output) if callable(out) else
+                re.fullmatch(out, output, re.S)) and (
+            ended == code and bool(err) == bool(said) and
+            all(word in err for word in said) and
+            (tokens or not self.SECRET.search(output + err)))
+        ended = ended if isinstance(ended, str) else code_name(ended)
+        self.check(good, f"{given}: nxlock {line}: {code_name(code)}",
+                   f"exit code {ended}\noutput: {output[:3000]!r}\n"
+                   f"is to match: {out!r}\nstandard error: {err[:3000]!r}\n"
+                   f"is to have: {said!r}")
+        return output, err
+
     def gives(self, given, words, code, out="", *said, tokens=False, **more):
         """The output is out, a pattern, or for a function, what it takes for
         good. Standard error has these words, and none without any. No token is
@@ -275,19 +375,68 @@ class Cases(Tap):
         if isinstance(words, str):
             words = words.split()
         done = nx(self.program, *words, **more)
-        got, err = (text.decode("utf-8", "surrogateescape")
-                    for text in (done.stdout, done.stderr))
-        good = (out(got) if callable(out) else
-                re.fullmatch(out, got, re.S)) and (
-            done.returncode == code and bool(err) == bool(said) and
-            all(word in err for word in said) and
-            (tokens or not self.SECRET.search(got + err)))
-        line = " ".join(os.path.basename(word) if os.path.isabs(word) else
-                        word.replace(self.server.folder, "")
-                        for word in words)
-        name = re.sub(r"[^ -~]", "?", f"{given}: nxlock {line[:100]}: {code}")
-        self.check(good, name,
-                   f"exit code {done.returncode}\noutput: {got[:3000]!r}\n"
-                   f"is to match: {out!r}\nstandard error: {err[:3000]!r}\n"
-                   f"is to have: {said!r}")
-        return got, err
+        got = [text.decode("utf-8", "surrogateescape")
+               for text in (done.stdout, done.stderr)]
+        return self.judge(given, self.shown(words), (done.returncode, *got),
+                          code, out, said, tokens)
+
+    def launch(self, *words, **more):
+        return Launched(self, *words, **more)
+
+    def path(self, name):
+        return os.path.join(self.server.folder, name)
+
+    def has(self, name):
+        return os.path.exists(self.path(name))
+
+    def remove(self, *names):
+        for name in filter(self.has, names):
+            os.unlink(self.path(name))
+
+    def write(self, name, text=""):
+        """A file, which is there with all of its text at once."""
+        with open(self.path(name + ".new"), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(self.path(name + ".new"), self.path(name))
+        return self.path(name)
+
+    def text(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def is_free(self, key):
+        return self.server.is_free(key)
+
+    def calls(self, *commands):
+        """How often the server was given them."""
+        found = re.findall(rb"cmdstat_(\w+):calls=(\d+)",
+                           self.server.cli("INFO", "commandstats"))
+        return sum(int(count) for name, count in found
+                   if name.decode() in commands)
+
+    def attempts(self):
+        """How often anybody tried to acquire anything, or gave up."""
+        return self.calls("set", "eval", "evalsha")
+
+
+def play(room, *parts, server=Server, options=(), more=(), least=None):
+    """The main program of a test, and its exit code: these methods of a room
+    with a server of its own, or those named after PATH-OF-NXLOCK and the
+    arguments of more. Servers older than least are not tried."""
+    for signo in signal.SIGHUP, signal.SIGQUIT:  # nohup and "&" ignore them
+        signal.signal(signo, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    nxlock, *arguments = map(os.path.abspath, sys.argv[1:2 + len(more)])
+    wanted = sys.argv[2 + len(more):]
+    with server(*options) as server:
+        clean_environment(server)
+        if least and tuple(map(int, server.version().split(".")[:2])) < least:
+            skip_all(f"needs Redis {'.'.join(map(str, least))}")
+        one = room(nxlock, server)
+        vars(one).update(zip(more, arguments))
+        for part in parts:
+            if not wanted or part.__name__ in wanted:
+                print(f"# {part.__name__}", flush=True)
+                part(one)
+                one.about = ""
+        return one.done()

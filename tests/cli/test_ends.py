@@ -33,7 +33,7 @@ class End:
         self.words, self.counts, self.record = words, counts, record
         self.environment = environment or {}
         self.drops = any("DEL $NXLOCK_NAME" in word for word in command)
-        # --at-least longer than --at-most is refused: see test_limits.sh.
+        # --at-least longer than --at-most is refused: see test_table.py.
         self.modes = [mode for mode in MODES if mode != "at-least" or
                       "--at-most" not in words]
 

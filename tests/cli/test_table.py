@@ -1,35 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_table.py NXLOCK [TABLE...]: command lines, and what nxlock answers.
-
-A row is (line, exit code, what is printed...). A line is words as in a shell.
-Words before the command change its surroundings: "NAME=VALUE" sets a variable,
-"?QUERY" is added to NXLOCK_URL, "offline" takes the network away; "> FILE" at
-the end is its standard output. What is printed is part of standard output or
-standard error; "!TEXT" is in neither, "~REGEX" matches a line of standard
-output, "" means that nothing is printed, a number is the most seconds it may
-take. A row "db COMMAND..." is sent to the server, and its answer compared.
-
-{d} is a folder, {url} the server's URL, {socket} its socket, {nx} the path of
-nxlock, {token} the last token that was printed, {ttl} the last lease that was
-proposed, {soon} the server's time and 3 s.
-
-For every line: what exits with 64 to 78, or was busy, leaves all keys as they
-are and starts no CMD, which is "touch {started}" where it matters; after any
-other line no key "a" is left.
+"""test_table.py NXLOCK [TABLE...]: command lines and what nxlock answers, and
+--help of each command. table.py describes the rows.
 """
 
-import os
 import re
-import shlex
-import signal
-import subprocess
 import sys
-import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, clean_environment
+from rig import play
+from table import Table, part
 
 ONE = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 OTHER = "00000000-0000-4000-8000-000000000000"
@@ -172,6 +151,16 @@ URLS = (
      "belongs to redis-py; write key=FILE"),
     ("run x -u redis://h?db=x -- true", 78, "db", "from 0 to"),
     ("run x -u '' -- true", 78, "empty", "redis://localhost:6379"),
+    # Several of them.
+    ("run x -u redis://a -u redis://b -u redis://a:6379 -- true", 78,
+     "URLs 1 and 3", "redis://a:6379/0"),
+    ("run x -u redis://a?max_ttl_ms=1000 -u redis://b?max_ttl_ms=2000 -- true",
+     78, "max_ttl_ms", "URLs 1 and 2"),
+    ("run x -u redis://a,redis://b:x,redis://c -- true", 78, "URL 2 of 3",
+     "port"),
+    ("run x -u redis://a:1,,redis://b -- true", 78, "URL 1 of 2", "at byte 12",
+     "empty element"),
+    ("run x -u redis://a:1,b:2 -- true", 78, "at byte 12", "scheme"),
     # Without a network, so that no server of this machine can answer.
     *((f"offline NXLOCK_URL= {words}", 69, "redis://127.0.0.1:6379 was used",
        "-u URL", "NXLOCK_URL", "/etc/nxlock.conf", "once was used")
@@ -190,19 +179,27 @@ CODES = (
     ("status x", 1),
     ("db SET x stranger PX 100000", "OK"),
     ("status x", 0),
-    (f"run x -n {TOUCH}", 75),
-    (f"run x -w 100ms {TOUCH}", 75),
-    *((f"run x -n -E {code} {TOUCH}", code) for code in (1, 99, 255)),
-    ("run x -n -E 0 -- false", 0),
-    (f"run x -w 100ms --busy-code 3 {TOUCH}", 3),
-    ("acquire x -n", 75),
-    ("acquire x -n -E 3", 3),
+    *((f"run x {wait} {TOUCH}", 75, "")
+      for wait in ("-n", "-w 100ms", "-w 0", "-w 1200ms")),
+    (f"run x -nv {TOUCH}", 75, "'x' is held by stranger, "),
+    *((f"run x -n -E {code} {TOUCH}", code, "") for code in (0, 1, 99, 255)),
+    (f"run x -w 100ms --busy-code 3 {TOUCH}", 3, ""),
+    (f"run x -n --on-down run {TOUCH}", 75, ""),
+    ("acquire x -n", 75, ""),
+    ("acquire x -n -E 3", 3, ""),
+    ("wait x -w 100ms", 75, ""),
     ("db DEL x", "1"),
     (f"run x -n -E 0 -u unix://{{d}}/nothing {TOUCH}", 69),
     (f"run x --frobnicate {TOUCH}", 64),
     *((f"run x {wait} -u unix://{{d}}/nothing {TOUCH}", 69,
        "cannot acquire 'x'", "{d}/nothing") for wait in ("-n", "-w200ms")),
     (f"run x -n -u redis://127.0.0.1:1 {TOUCH}", 69, "127.0.0.1:1"),
+    (f"run x -n -u unix://{{d}}/socket {TOUCH}", 69, "{d}/socket"),
+    (f"run x -n --on-down fail -u unix://{{d}}/nothing {TOUCH}", 69),
+    ("NXLOCK_TOKEN=outer NXLOCK_FENCE=7 run x -w 200ms --on-down run "
+     "-u unix://{d}/nothing -- sh -c 'echo $NXLOCK_HELD ${NXLOCK_TOKEN-none} "
+     "${NXLOCK_FENCE-none} $NXLOCK_NAME; exit 4'", 4, "~0 none none x",
+     "without the lock"),
     ("acquire x -n -u unix://{d}/nothing", 69),
     ("status x -u unix://{d}/nothing", 69),
     ("wait x -w 300ms -u unix://{d}/nothing", 69, "waiting for 'x'",
@@ -210,7 +207,8 @@ CODES = (
     (f"renew x {ONE} -u unix://{{d}}/nothing", 69),
     (f"release x {ONE} -u unix://{{d}}/nothing", 69),
     *((f"{words} > /dev/full", 70, "cannot print")
-      for words in ("--version", "--help", "'run' --help", "status x")),
+      for words in ("--version", "--help", "'run' --help", "status x",
+                    "status x --json")),
     ("acquire a > /dev/full", 70, "cannot print", "'a'"),
     ("acquire a > closed", 70),
     ("db EXISTS a", "0"),
@@ -224,6 +222,46 @@ CODES = (
     ("run a -- no-such-program", 127, "cannot run 'no-such-program': ",
      "! -c "),
     ("run a -- 'no such' program", 127, "! -c "),
+)
+
+# What is at the key is no lock, or a server refuses in its own words.
+REFUSED = (
+    ("db RPUSH x element", "1"),
+    *((f"run x {wait} {TOUCH}", 69, "cannot acquire 'x'")
+      for wait in ("", "-n", "-w200ms", "-n -E 0", "-n --on-down run")),
+    ("acquire x", 69, "cannot acquire 'x'"),
+    (f"renew x {ONE}", 79),
+    (f"release x {ONE}", 79),
+    ("db LLEN x", "1"),
+    ("db DEL x", "1"),
+    ("db SET x 'some program data'", "OK"),
+    *((f"run x {wait} -E 0 {TOUCH}", 69, "holds 'some program data'",
+       "redis-cli") for wait in ("", "-n", "-w 200ms")),
+    *((words, 69, "holds 'some program data'")
+      for words in ("acquire x", "acquire x -n", "wait x")),
+    (f"db SET x {FOREIGN_TOKEN}", "OK"),
+    (f"run x -n {TOUCH}", 75, ""),
+    ("wait x -w 100ms", 75, ""),
+    ("db SET x 4000000000", "OK"),
+    (f"run x -n {TOUCH}", 75, ""),
+    ("db DEL x", "1"),
+    ("db CONFIG SET maxmemory 1", "OK"),
+    *((f"run x {wait} {TOUCH}", 69, "OOM") for wait in ("-n", "-w200ms")),
+    ("db CONFIG SET maxmemory 0", "OK"),
+    ("db CONFIG SET save '3600 1'", "OK"),
+    ("db BGSAVE", "Background saving started"),
+    ("db INFO persistence", re.compile("rdb_last_bgsave_status:err")),
+    (f"run x -n {TOUCH}", 69, "MISCONF"),
+    ("db CONFIG SET save ''", "OK"),
+    ("db REPLICAOF 127.0.0.1 1", "OK"),
+    *((f"run x {wait} {TOUCH}", 69, "READONLY") for wait in ("-n", "-w60")),
+    ("db REPLICAOF NO ONE", "OK"),
+    ("db CONFIG SET requirepass pa55", "OK"),
+    *((words, 77, "NOAUTH") for words in (
+        f"run x -n {TOUCH}", "acquire x -n", "status x", f"renew x {ONE}",
+        f"release x {ONE}")),
+    ("NXLOCK_PASSWORD=pa55 run a -n -- true", 0),
+    ("db CONFIG SET requirepass ''", "OK"),
 )
 
 DENIED = (
@@ -325,6 +363,9 @@ RUN = (
      " *socket*|*anon_inode*) exit 1 ;; esac; done'", 0),
     ("run a --ttl 20s -- sh -c 'test $NXLOCK_NAME = a && test $NXLOCK_TTL_MS ="
      " 20000 && test \"$(redis-cli -s {socket} GET a)\" = $NXLOCK_TOKEN'", 0),
+    ("run a --prefix 'p%:' -- sh -c 'test $NXLOCK_HELD = 1 && test $NXLOCK_KEY"
+     " = p%:a && redis-cli -s {socket} EXISTS $NXLOCK_KEY'", 0, "~1"),
+    ("run a --at-most 60s -- sh -c 'exit 3'", 3, ""),
     ("run a -- sh -c 'case $NXLOCK_TOKEN in *\"@$(hostname | cut -c -64 |"
      " tr \" \" _):$NXLOCK_SUPERVISOR_PID:sh\") ;; *) exit 1 ;; esac'", 0),
     ("run a -- {nx} run b2 -- sh -c 'test $NXLOCK_NAME = b2 &&"
@@ -492,130 +533,9 @@ STAMPS = (
 
 TABLES = {
     "misspelt": MISSPELT, "words": WORDS, "values": VALUES, "urls": URLS,
-    "codes": CODES, "times": TIMES, "run": RUN, "verbose": VERBOSE,
-    "by_hand": BY_HAND, "stamps": STAMPS, "denied": DENIED,
+    "codes": CODES, "refused": REFUSED, "times": TIMES, "run": RUN,
+    "verbose": VERBOSE, "by_hand": BY_HAND, "stamps": STAMPS, "denied": DENIED,
 }
-
-
-class Room:
-    def __init__(self, tap, server, nxlock):
-        self.tap, self.server, self.nxlock = tap, server, nxlock
-        self.offline = subprocess.run(["unshare", "-rn", "true"], check=False,
-                                      capture_output=True).returncode == 0
-        self.started = os.path.join(server.folder, "started")
-        with open(os.path.join(server.folder, "plain"), "wb"):
-            pass
-        self.token = self.ttl = ""
-
-    def fill(self, text):
-        for name, value in (
-                ("d", self.server.folder), ("url", self.server.url),
-                ("socket", self.server.socket), ("nx", self.nxlock),
-                ("started", self.started), ("token", self.token),
-                ("ttl", self.ttl)):
-            text = text.replace("{" + name + "}", value)
-        if "{soon}" in text:
-            now = int(self.server.cli("TIME").split()[0])
-            text = text.replace("{soon}", str(now + 3))
-        return text
-
-    def keys(self):
-        """All but counters and records, which are in braces."""
-        names = sorted(self.server.cli("KEYS", "[^{]*").split(b"\n"))
-        return [(name, self.server.cli("TYPE", name.decode()),
-                 self.server.cli("DUMP", name.decode()))
-                for name in names if name]
-
-    def ask(self, line, wanted):
-        answer = self.server.cli(*shlex.split(self.fill(line))[1:]).decode()
-        answer = answer.rstrip("\n")
-        if isinstance(wanted, tuple):
-            good = wanted[0] < int(answer) <= wanted[1]
-        else:
-            good = answer == self.fill(wanted)
-        self.tap.check(good, f"{shown(line)}: {wanted}", answer)
-
-    def call(self, line):
-        """Its code, its output, what it said, the seconds it took."""
-        words = shlex.split(self.fill(line))
-        environment, before, stdout = dict(os.environ), [], subprocess.PIPE
-        while words and (words[0] == "offline" or words[0][0] == "?" or
-                         re.match("[A-Z_]+=", words[0])):
-            word = words.pop(0)
-            if word == "offline":
-                before = ["unshare", "-rn"]
-            elif word[0] == "?":
-                environment["NXLOCK_URL"] += word
-            else:
-                name, _, environment[name] = word.partition("=")
-        if words[-2:-1] == [">"]:
-            name = words.pop()
-            words.pop()
-            if name == "closed":
-                before += ["sh", "-c", 'exec "$@" >&-', "sh"]
-            else:
-                stdout = os.open(name, os.O_WRONLY)
-        began = time.monotonic()
-        done = subprocess.run(
-            [*before, self.nxlock, *words], stdin=subprocess.DEVNULL,
-            stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False,
-            env=environment)
-        if stdout != subprocess.PIPE:
-            os.close(stdout)
-        return (done.returncode, (done.stdout or b"").decode(),
-                done.stderr.decode(), time.monotonic() - began)
-
-    def faults(self, code, wanted, answer, outputs):
-        got, out, err, took = answer
-        if got != wanted:
-            yield f"exit code {got}"
-        for output in outputs:
-            if output == "":
-                good = out == err == ""
-            elif isinstance(output, int):
-                good = took < output
-            elif output[0] == "!":
-                good = output[1:] not in out + err
-            elif output[0] == "~":
-                good = any(re.fullmatch(output[1:], line)
-                           for line in out.splitlines())
-            elif output.startswith("once "):
-                good = err.count(output[5:]) == 1
-            else:
-                good = self.fill(output) in out + err
-            if not good:
-                yield f"not so: {output!r}"
-        if os.path.exists(self.started):
-            os.unlink(self.started)
-            yield "CMD was started"
-
-    def row(self, line, wanted, *outputs):
-        if line.startswith("db "):
-            self.ask(line, wanted)
-            return
-        name = f"nxlock {shown(line)}: {wanted}"
-        if line.startswith("offline") and not self.offline:
-            self.tap.skip(name, "no unshare -rn")
-            return
-        before = self.keys()
-        answer = self.call(line)
-        faults = list(self.faults(line, wanted, answer, outputs))
-        after = self.keys()
-        if 64 <= wanted <= 78 and before != after:
-            faults.append(f"keys changed: {before} {after}")
-        if any(key[0] == b"a" for key in after):
-            faults.append("the lock 'a' is left")
-        if re.fullmatch("[0-9a-f-]{36}\\S*\n", answer[1]):
-            self.token = answer[1].strip()
-        proposed = re.search(r"use --ttl (\S+) or more", answer[2])
-        self.ttl = proposed[1] if proposed else self.ttl
-        self.tap.check(not faults, name,
-                       "\n".join([*faults, "it printed:", *answer[1:3]]))
-
-
-def shown(line):
-    """A line as a name of TAP."""
-    return re.sub(r"\s+", " ", line.replace("#", "N"))[:150]
 
 
 # ---------------------------------------------------------------------- --help
@@ -630,72 +550,53 @@ COMMANDS = {
 }
 
 
-def helps(room):
-    tap = room.tap
+def helps(table):
     for spelling in ("--version", "-V"):
-        code, out, err, _ = room.call(spelling)
-        tap.check(code == 0 and re.fullmatch(r"nxlock \d+\.\d+\.\d+\n", out)
+        code, out, err, _ = table.call(spelling)
+        table.check(code == 0 and re.fullmatch(r"nxlock \d+\.\d+\.\d+\n", out)
                   and not err, spelling, out + err)
-    code, overview, err, _ = room.call("--help")
-    tap.check(code == 0 and not err and re.search("^  nxlock run [a-z]",
+    code, overview, err, _ = table.call("--help")
+    table.check(code == 0 and not err and re.search("^  nxlock run [a-z]",
                                                   overview, re.M),
               "--help begins with an example", overview)
     missing = [word for word in (
         *COMMANDS, "NXLOCK_URL", "/etc/nxlock.conf", "redis://127.0.0.1:6379",
         "'nxlock status --help'", "64", "65", "69", "70", "75", "76", "77",
         "78", "79", "126", "127", "128") if word not in overview]
-    tap.equal(missing, [], "--help names commands, codes and variables")
+    table.equal(missing, [], "--help names commands, codes and variables")
     for spelling in ("-h", "help"):
-        tap.equal(room.call(spelling)[1], overview, f"{spelling} is --help")
-    connection = room.call("help connection")[1]
+        table.equal(table.call(spelling)[1], overview, f"{spelling} is --help")
+    connection = table.call("help connection")[1]
     missing = [word for word in (
         *(f"\n  {one}=" for one in (
             "db user password_file timeout_ms max_ttl_ms drift_ppm keepalive_s "
             "prefix sentinel_password_file sentinel_tls cacert verify sni"
         ).split()), "NXLOCK_URL", "NXLOCK_URL_FILE", "NXLOCK_PASSWORD",
         "NXLOCK_PASSWORD_FILE", "HARM: ") if word not in connection]
-    tap.equal(missing, [], "help connection names parameters and variables")
+    table.equal(missing, [], "help connection names parameters and variables")
     for command, options in COMMANDS.items():
-        code, out, err, _ = room.call(f"{command} --help")
-        tap.check(code == 0 and not err, f"{command} --help", err)
+        code, out, err, _ = table.call(f"{command} --help")
+        table.check(code == 0 and not err, f"{command} --help", err)
         parts = re.match(rf"nxlock {command} (NAME|\[)[^\0]*?\n  .*nxlock "
                          rf"{command}[^\0]*?\noptions:\n", out)
-        tap.check(parts and not re.search("^[A-Z]", parts[0], re.M),
+        table.check(parts and not re.search("^[A-Z]", parts[0], re.M),
                   f"{command} --help: synopsis, examples, options, prose", out)
         missing = [option for option in (*EVERYWHERE, *options.split())
                    if not re.search(rf"--{option}\b", out)]
-        tap.equal(missing, [], f"{command} --help: its options")
-        tap.check("--password " not in out and "'nxlock help connection'" in out
-                  and not re.search("://[^:/ ]*@", out),
+        table.equal(missing, [], f"{command} --help: its options")
+        table.check("--password " not in out and
+                    "'nxlock help connection'" in out and
+                    not re.search("://[^:/ ]*@", out),
                   f"{command} --help: no password, and where the rest is", out)
-        tap.check(max(map(len, out.splitlines())) <= 80,
+        table.check(max(map(len, out.splitlines())) <= 80,
                   f"{command} --help: fits a terminal", out)
         for spelling in (f"{command} -h", f"help {command}"):
-            tap.equal(room.call(spelling)[1], out, f"{spelling} is the same")
-    tap.check("--command" not in room.call("acquire --help")[1],
+            table.equal(table.call(spelling)[1], out, f"{spelling} is the same")
+    table.check("--command" not in table.call("acquire --help")[1],
               "acquire --help has no option of run")
-    tap.equal(room.call("run x --help")[1], room.call("run --help")[1],
+    table.equal(table.call("run x --help")[1], table.call("run --help")[1],
               "run x --help is run --help")
 
 
-def main():
-    for signo in signal.SIGHUP, signal.SIGQUIT:  # nohup would ignore them
-        signal.signal(signo, signal.SIG_DFL)
-    tap = Tap()
-    with Server() as server:
-        clean_environment(server)
-        room = Room(tap, server, os.path.abspath(sys.argv[1]))
-        for name, rows in TABLES.items():
-            if sys.argv[2:] and name not in sys.argv[2:]:
-                continue
-            print(f"# {name}")
-            server.cli("FLUSHALL")
-            for row in rows:
-                room.row(*row)
-        if not sys.argv[2:] or "help" in sys.argv[2:]:
-            helps(room)
-    return tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Table, *(part(*table) for table in TABLES.items()), helps))
