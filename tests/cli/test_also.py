@@ -16,9 +16,7 @@ import subprocess
 import sys
 import threading
 
-sys.dont_write_bytecode = True
-
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Cases, await_, nx, play
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 MANY = " ".join(f"--also n{i}" for i in range(64))
@@ -126,11 +124,7 @@ KINDS = (("", "", True), ("-s", "+1/0", True),
          ("--permits 4 --weight 3", "+3/4", False))
 
 
-class Room(Tap):
-    def __init__(self, program, server):
-        super().__init__()
-        self.program, self.server = program, server
-
+class Room(Cases):
     def nx(self, words, **more):
         done = nx(self.program, *shlex.split(words), **more)
         return (done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -349,7 +343,7 @@ class Room(Tap):
                                  for line in lines),
                    "names that do not fit into one write are left out", err)
 
-    def crossing(self, times=200):
+    def crossing(self, times=200 if os.environ.get("NXLOCK_FULL") else 80):
         """Two loops that name the same locks in opposite orders."""
         self.server.cli("FLUSHALL")
         with open(os.path.join(self.server.folder, "held"), "wb"):
@@ -378,22 +372,7 @@ class Room(Tap):
         self.equal(self.locks(), [], "nothing is left")
 
 
-def main():
-    with Server() as server:
-        clean_environment(server)
-        room = Room(os.path.abspath(sys.argv[1]), server)
-        room.cases()
-        room.held()
-        room.excludes()
-        room.killed()
-        room.signalled()
-        room.lost()
-        room.one_refused()
-        room.waits_again()
-        room.at_least()
-        room.events()
-        room.crossing()
-    return room.done()
-
-
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(play(Room, Room.cases, Room.held, Room.excludes, Room.killed,
+                  Room.signalled, Room.lost, Room.one_refused, Room.waits_again,
+                  Room.at_least, Room.events, Room.crossing))

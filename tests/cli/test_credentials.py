@@ -10,9 +10,7 @@ in the file of --url-file. An nxlock inside that has no password fails with 77.
 import os
 import sys
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, clean_environment, nx
+from rig import Cases, Server, nx, play
 
 ADMIN = "Adm9kQzt"  # of the default user
 SECRET = "Zqx7,W/k9%"  # of the user app
@@ -21,25 +19,27 @@ LOOK = ("env -0; cat /proc/$PPID/environ /proc/$NXLOCK_SUPERVISOR_PID/environ"
         " > /dev/fd/3")
 
 
-class Room:
-    def __init__(self, nxlock, servers, decoy):
-        self.nxlock = nxlock
-        self.servers = servers
-        self.decoy = decoy
-        self.tap = Tap()
-        self.sock = servers[0].socket
-        self.folder = servers[0].folder
-        self.marker = os.path.join(self.folder, "started")
-        self.conf = os.path.join(self.folder, "conf")  # the decoy's
-        with open(self.conf, "w", encoding="ascii") as file:
-            file.write(f"url = {decoy.url}\n")
+class Room(Cases):
+    def all(self):
+        with Server() as second, Server() as third, Server() as decoy:
+            self.servers = (self.server, second, third)
+            for one in self.servers:
+                one.cli("ACL", "SETUSER", "app", "on", ">" + SECRET, "~*",
+                        "+@all")
+                one.cli("CONFIG", "SET", "requirepass", ADMIN)
+            self.decoy, self.sock = decoy, self.server.socket
+            self.folder, self.marker = self.server.folder, self.path("started")
+            self.conf = self.write("conf", f"url = {decoy.url}\n")
+            for part in (self.stripped, self.variables, self.password_file,
+                         self.command_line, self.nested, self.file):
+                part()
 
     def run(self, *words, inside=None, **environ):
         """nxlock run; CMD's variables, and the environment that the system
         shows of nxlock and of its watchdog."""
         shown = os.path.join(self.folder, "shown")
         env = {**os.environ, **environ}
-        got = nx(self.nxlock, "run", "job", *words, "--", "sh", "-c",
+        got = nx(self.program, "run", "job", *words, "--", "sh", "-c",
                  inside or f"{LOOK.replace('/dev/fd/3', shown)}", env=env)
         if got.returncode != 0 and inside is None:
             print(f"# {got.returncode}: {got.stderr}")
@@ -55,16 +55,16 @@ class Room:
     def hidden(self, what, wanted, *words, but=(), **environ):
         got = self.run(*words, **environ)
         seen = got.env.get(b"NXLOCK_URL", b"(none)").decode()
-        self.tap.equal(seen, wanted, f"{what}: CMD's NXLOCK_URL")
+        self.equal(seen, wanted, f"{what}: CMD's NXLOCK_URL")
         rest = b"\n".join(value for name, value in got.env.items()
                           if name.decode() not in but)
         shown = b"\n".join(
             one for one in got.shown.split(b"\0")
             if one.split(b"=")[0].decode() not in but)
         secrets = [ADMIN.encode(), SECRET.encode(), ENCODED.encode()]
-        self.tap.check(got.env and not any(s in rest for s in secrets),
+        self.check(got.env and not any(s in rest for s in secrets),
                        f"{what}: CMD's environment has no password", rest)
-        self.tap.check(got.shown and not any(s in shown for s in secrets),
+        self.check(got.shown and not any(s in shown for s in secrets),
                        f"{what}: nor has nxlock's or its watchdog's", shown)
         return got
 
@@ -97,87 +97,86 @@ class Room:
 
     def variables(self):
         """NXLOCK_PASSWORD is for URLs without a password; and both."""
-        tap, s = self.tap, self.sock
+        s = self.sock
         app = f"unix://app@{s}"
 
         def status(*words, **environ):
-            return nx(self.nxlock, "status", "job", *words,
+            return nx(self.program, "status", "job", *words,
                       env={**os.environ, **environ})
         for url in (app, f"unix://{s}?user=app"):
             got = status("-u", url, NXLOCK_PASSWORD=SECRET)
-            tap.equal(got.returncode, 1, f"NXLOCK_PASSWORD and {url}")
+            self.equal(got.returncode, 1, f"NXLOCK_PASSWORD and {url}")
             got = status("-u", url, NXLOCK_PASSWORD=SECRET + "x")
-            tap.check(got.returncode == 77 and b"WRONGPASS" in got.stderr and
+            self.check(got.returncode == 77 and b"WRONGPASS" in got.stderr and
                       SECRET.encode() not in got.stderr, "a wrong one",
                       got.stderr)
         got = status("-u", f"unix://app:{ENCODED}@{s}", NXLOCK_PASSWORD="no")
-        tap.equal(got.returncode, 1, "the URL's own password comes first")
+        self.equal(got.returncode, 1, "the URL's own password comes first")
         got = status("-u", app, NXLOCK_PASSWORD=SECRET, REDISCLI_AUTH="no")
-        tap.equal(got.returncode, 1, "REDISCLI_AUTH is not ours")
+        self.equal(got.returncode, 1, "REDISCLI_AUTH is not ours")
         got = status("-u", app, NXLOCK_PASSWORD=SECRET,
                      NXLOCK_PASSWORD_FILE="x")
-        tap.check(got.returncode == 78 and b"both set; unset" in got.stderr,
+        self.check(got.returncode == 78 and b"both set; unset" in got.stderr,
                   "NXLOCK_PASSWORD and NXLOCK_PASSWORD_FILE", got.stderr)
         for words in (("--password", SECRET), (f"--password={SECRET}",),
                       ("--pass", SECRET), (f"--pasword={SECRET}",)):
             got = status("-u", app, *words)
-            tap.check(got.returncode == 64 and SECRET.encode() not in
+            self.check(got.returncode == 64 and SECRET.encode() not in
                       got.stderr and b"--password-file FILE" in got.stderr
                       and b"NXLOCK_PASSWORD" in got.stderr,
                       f"{words[0][:10]} is refused, with the remedy",
                       got.stderr)
         got = status("-u", f"unix://{s}?user=app")
-        tap.check(got.returncode == 78 and b"user without a password" in
+        self.check(got.returncode == 78 and b"user without a password" in
                   got.stderr and b"NXLOCK_PASSWORD_FILE" in got.stderr,
                   "a user without a password", got.stderr)
 
     def password_file(self):
-        tap, s = self.tap, self.sock
-        app, path = f"unix://app@{s}", os.path.join(self.folder, "password")
-        with open(path, "w", encoding="ascii") as file:
-            file.write(SECRET + "\nmore\n")
+        s = self.sock
+        app = f"unix://app@{s}"
+        path = self.write("password", SECRET + "\nmore\n")
         os.chmod(path, 0o600)
-        inner = f"cd / && exec '{self.nxlock}' status job"
+        inner = f"cd / && exec '{self.program}' status job"
 
         def status(command, *words, **environ):
-            return nx(self.nxlock, *command, *words, cwd=self.folder,
+            return nx(self.program, *command, *words, cwd=self.folder,
                       env={**os.environ, **environ})
         for words, environ in (
                 (("--password-file", path), {}),
                 (("--password-file", path), {"NXLOCK_PASSWORD": "no"}),
                 ((), {"NXLOCK_PASSWORD_FILE": path})):
             got = status(("status", "job"), "-u", app, *words, **environ)
-            tap.equal(got.returncode, 1, f"{words[:1]}, {list(environ)}")
+            self.equal(got.returncode, 1, f"{words[:1]}, {list(environ)}")
         for words, environ in (
                 (("-u", app, "--password-file", "password"), {}),
                 (("-u", f"unix://{s}?user=app", "--password-file",
                   "password"), {}),
                 (("-u", app), {"NXLOCK_PASSWORD_FILE": "password"})):
             got = status(("run", "job"), *words, "-c", inner, **environ)
-            tap.check(got.returncode == 0 and b"job held by" in got.stdout,
+            self.check(got.returncode == 0 and b"job held by" in got.stdout,
                       "an nxlock inside uses it, from any folder", got)
         self.hidden("a password file", app, "-u", app,
                     NXLOCK_PASSWORD_FILE=path)
         got = status(("status", "job"), "-u", f"unix://app:{ENCODED}@{s}",
                      NXLOCK_PASSWORD_FILE=path + "x")
-        tap.equal(got.returncode, 1, "the URL's own password comes first")
+        self.equal(got.returncode, 1, "the URL's own password comes first")
         os.chmod(path, 0o640)
         got = status(("status", "job"), "-u", app, "--password-file", path)
-        tap.check(got.returncode == 78 and b"chmod 600" in got.stderr,
+        self.check(got.returncode == 78 and b"chmod 600" in got.stderr,
                   "a file that others may read", got.stderr)
         got = status(("status", "job"), "-u", app, NXLOCK_PASSWORD_FILE=path)
-        tap.check(got.returncode == 78 and
+        self.check(got.returncode == 78 and
                   b"-u with NXLOCK_PASSWORD_FILE: " in got.stderr,
                   "of the variable, too", got.stderr)
         got = status(("doctor",), "-u", f"unix://{s}", "--password-file",
                      path)
-        tap.check(got.returncode == 78 and
+        self.check(got.returncode == 78 and
                   got.stdout.startswith(b"FAIL  url: ") and
                   b"chmod 600" in got.stdout, "doctor finds it", got.stdout)
 
     def command_line(self):
         """What others see of it, while CMD runs and after."""
-        tap, s = self.tap, self.sock
+        s = self.sock
         look = "cat /proc/$NXLOCK_SUPERVISOR_PID/cmdline /proc/$PPID/cmdline"
         for words in (("-u", f"unix://app:{ENCODED}@{s}"),
                       (f"-uunix://{s}?user=app&password={ENCODED}&db=1",),
@@ -185,17 +184,17 @@ class Room:
                        f"{self.servers[1].socket},unix://app:{ENCODED}@"
                        f"{self.servers[2].socket}?guard_restarts=off",)):
             got = self.run(*words, "-v", inside=look)
-            tap.check(got.returncode == 0 and
+            self.check(got.returncode == 0 and
                       got.stdout.count(b"unix://") in (2, 6) and
                       got.stdout.count(b"*" * len(ENCODED)) in (2, 6) and
                       ENCODED.encode() not in got.stdout,
                       "the command line of nxlock and its watchdog has no "
                       "password", got.stdout + got.stderr)
-            tap.check(b"warning: -u has a password" in got.stderr,
+            self.check(b"warning: -u has a password" in got.stderr,
                       "and -v warns", got.stderr)
         got = self.run("-u", f"unix://app@{s}", "-v", inside=look,
                        NXLOCK_PASSWORD=SECRET)
-        tap.check(got.returncode == 0 and b"warning" not in got.stderr,
+        self.check(got.returncode == 0 and b"warning" not in got.stderr,
                   "not if there is none", got.stderr)
 
     def started(self):
@@ -211,119 +210,97 @@ class Room:
         return -1
 
     def nested(self):
-        tap, s = self.tap, self.sock
-        inner = f"exec '{self.nxlock}' run other -n -- touch '{self.marker}'"
+        s = self.sock
+        inner = f"exec '{self.program}' run other -n -- touch '{self.marker}'"
         other = {"NXLOCK_CONFIG": self.conf}
         for what, url in (("with a user", f"unix://app:{ENCODED}@{s}"),
                           ("without a user", f"unix://:{ADMIN}@{s}")):
             before = self.connections()
             got = self.run(inside=inner, NXLOCK_URL=url, **other)
-            tap.equal(got.returncode, 77, f"an nxlock inside, {what}: 77")
-            tap.check(b"--pass-url" in got.stderr and
+            self.equal(got.returncode, 77, f"an nxlock inside, {what}: 77")
+            self.check(b"--pass-url" in got.stderr and
                       b"--url-file" in got.stderr and
                       b"password" in got.stderr,
                       "says why, and the remedy", got.stderr)
-            tap.check(not self.started(), "and starts nothing")
-            tap.equal(self.connections() - before, 1,
+            self.check(not self.started(), "and starts nothing")
+            self.equal(self.connections() - before, 1,
                       "and asks no other server")  # the one is ours
             got = self.run("--pass-url", inside=inner, NXLOCK_URL=url,
                            **other)
-            tap.equal((got.returncode, self.started()), (0, True),
+            self.equal((got.returncode, self.started()), (0, True),
                       f"--pass-url, {what}: it runs")
         for command in ("status other", "list", "doctor", "wait other -w 1"):
-            got = self.run(inside=f"exec '{self.nxlock}' {command}",
+            got = self.run(inside=f"exec '{self.program}' {command}",
                            NXLOCK_URL=f"unix://app:{ENCODED}@{s}", **other)
-            tap.equal(got.returncode, 77, f"{command} inside: 77")
+            self.equal(got.returncode, 77, f"{command} inside: 77")
         got = self.run("--pass-url", "-u", f"unix://{s}?user=app",
                        inside=inner, NXLOCK_URL="", NXLOCK_PASSWORD=SECRET,
                        **other)
-        tap.equal((got.returncode, self.started()), (0, True),
+        self.equal((got.returncode, self.started()), (0, True),
                   "--pass-url passes on the user and NXLOCK_PASSWORD")
         got = self.run("-u", f"unix://{s}?user=app", inside=inner,
                        NXLOCK_URL="", NXLOCK_PASSWORD=SECRET, **other)
-        tap.check(got.returncode == 77 and not self.started() and
+        self.check(got.returncode == 77 and not self.started() and
                   b"removed it from NXLOCK_URL and NXLOCK_PASSWORD" in
                   got.stderr, "without it, it is denied", got.stderr)
-        holder = f"'{self.nxlock}' status job"
+        holder = f"'{self.program}' status job"
         got = self.run("-u", self.decoy.url, inside=holder,
                        NXLOCK_URL=f"unix://app:{ENCODED}@{s}")
-        tap.check(b"job held by" in got.stdout,
+        self.check(b"job held by" in got.stdout,
                   "with -u, an nxlock inside asks the same server",
                   got.stdout)
 
-    def write(self, text, mode=0o600):
-        path = os.path.join(self.folder, "urls")
-        if os.path.exists(path):
-            os.remove(path)
-        with open(path, "w", encoding="ascii") as file:
-            file.write(text)
-        os.chmod(path, mode)
+    def url_file(self, text):
+        path = self.write("urls", text)
+        os.chmod(path, 0o600)
         return path
 
     def file(self):
-        tap, s = self.tap, self.sock
+        s = self.sock
         app = f"unix://app:{ENCODED}@{s}"
-        path = self.write(f"# the judge\n\n  {app}  \n")
+        path = self.url_file(f"# the judge\n\n  {app}  \n")
         self.hidden("--url-file", f"unix://app@{s}", "--url-file", path,
                     NXLOCK_URL=self.decoy.url)
-        inner = f"'{self.nxlock}' run other -n -- touch '{self.marker}'"
+        inner = f"'{self.program}' run other -n -- touch '{self.marker}'"
         got = self.run("--url-file", path, inside=inner,
                        NXLOCK_CONFIG=self.conf)
-        tap.equal((got.returncode, self.started()), (0, True),
+        self.equal((got.returncode, self.started()), (0, True),
                   "an nxlock inside finds it")
         env = {**os.environ, "NXLOCK_URL": "", "NXLOCK_CONFIG": self.conf}
-        got = nx(self.nxlock, "run", "job", "--url-file", "urls", "-c",
+        got = nx(self.program, "run", "job", "--url-file", "urls", "-c",
                  f"cd / && {inner}", cwd=self.folder, env=env)
-        tap.equal((got.returncode, self.started()), (0, True),
+        self.equal((got.returncode, self.started()), (0, True),
                   "by a relative path, too, from another directory")
         got = self.run(inside=inner, NXLOCK_URL="", NXLOCK_URL_FILE=path)
-        tap.equal((got.returncode, self.started()), (0, True),
+        self.equal((got.returncode, self.started()), (0, True),
                   "NXLOCK_URL_FILE names it, too")
         got = self.run("-u", self.decoy.url, inside="echo \"$NXLOCK_URL "
                        "${NXLOCK_URL_FILE-none}\"", NXLOCK_URL_FILE=path)
-        tap.equal(got.stdout.decode(), f"{self.decoy.url} none\n",
+        self.equal(got.stdout.decode(), f"{self.decoy.url} none\n",
                   "-u replaces it for CMD, too")
         got = self.run("--url-file", path,
                        inside=f"NXLOCK_URL={self.decoy.url} {inner}")
-        tap.check(got.returncode == 78 and not self.started() and
+        self.check(got.returncode == 78 and not self.started() and
                   b"NXLOCK_URL and NXLOCK_URL_FILE (" in got.stderr and
                   b"name different servers; unset" in got.stderr,
                   "another NXLOCK_URL for the one inside is an error",
                   got.stderr)
         got = self.run("--url-file", path,
                        inside=f"NXLOCK_URL=unix://{s} {inner}")
-        tap.check(got.returncode == 78 and not self.started() and
+        self.check(got.returncode == 78 and not self.started() and
                   b"name different users of the same servers" in got.stderr,
                   "and so is another user", got.stderr)
         got = self.run("-u", app, "--url-file", path)
-        tap.check(got.returncode == 64 and b"--url-file" in got.stderr,
+        self.check(got.returncode == 64 and b"--url-file" in got.stderr,
                   "-u and --url-file exclude each other", got.stderr)
         young = "?guard_restarts=off"
         bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
-        path = self.write("\n".join(
+        path = self.url_file("\n".join(
             f"unix://app:{ENCODED}@{one.socket}" for one in self.servers) +
             young)
         self.hidden("several lines", bare + young, "--url-file", path,
                     NXLOCK_URL="")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with Server() as a, Server() as b, Server() as c, Server() as decoy:
-        clean_environment(a)
-        for one in (a, b, c):
-            one.cli("ACL", "SETUSER", "app", "on", ">" + SECRET, "~*", "+@all")
-            one.cli("CONFIG", "SET", "requirepass", ADMIN)
-        room = Room(os.path.abspath(sys.argv[1]), [a, b, c], decoy)
-        room.stripped()
-        room.variables()
-        room.password_file()
-        room.command_line()
-        room.nested()
-        room.file()
-        return room.tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.all))

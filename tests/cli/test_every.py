@@ -15,9 +15,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, clean_environment, nx
+from rig import Cases, nx, play
 
 FULL = os.environ.get("NXLOCK_FULL") == "1"
 # Seconds, jobs side by side, and how many periods of each. A row is for the
@@ -28,7 +26,7 @@ JITTER = 0.2
 TOLERANCE = 1 / 10  # of a period: what --every allows for
 
 
-class Launched:
+class Started:
     def __init__(self, process, period, due):
         self.process = process
         self.period = period
@@ -67,7 +65,7 @@ def crons(nxlock, length, names, count):
         now = time.monotonic()
         if queue and queue[0][0] <= now:
             _, due, _, name, period = heapq.heappop(queue)
-            at_work.append(Launched(
+            at_work.append(Started(
                 start(nxlock, name, length), (name, period), due))
         else:
             time.sleep(0.002)
@@ -96,135 +94,123 @@ def enough(tap, done, length):
     return len(late) < len(runs) * 9 / 10
 
 
-def periods(nxlock, tap):
-    tap.check(any(enough(tap, crons(nxlock, *row), row[0]) for row in ROWS),
-              "enough of them count")
+def periods(room):
+    room.check(any(enough(room, crons(room.program, *row), row[0])
+                   for row in ROWS), "enough of them count")
 
 
-def by_hand(nxlock, tap, server):
+def by_hand(room):
     def code(*words, command=("true",)):
-        return nx(nxlock, "run", "h", "--every", "1h", *words, "--",
+        return nx(room.program, "run", "h", "--every", "1h", *words, "--",
                   *command)
 
     got = code()
-    tap.equal((got.returncode, got.stderr), (0, b""), "the first one runs")
-    left = int(server.cli("PTTL", "{h}:every"))
-    tap.check(3200000 < left <= 3240000, "and is recorded for 54 minutes",
+    room.equal((got.returncode, got.stderr), (0, b""), "the first one runs")
+    left = int(room.server.cli("PTTL", "{h}:every"))
+    room.check(3200000 < left <= 3240000, "and is recorded for 54 minutes",
               left)
-    tap.equal(server.cli("EXISTS", "h"), b"0\n", "while the lock is free")
+    room.equal(room.server.cli("EXISTS", "h"), b"0\n", "while the lock is free")
     got = code()
-    tap.equal((got.returncode, got.stderr, got.stdout), (75, b"", b""),
+    room.equal((got.returncode, got.stderr, got.stdout), (75, b"", b""),
               "the second one is not due, in silence")
-    tap.equal(code("-E", "0").returncode, 0, "-E replaces the code")
+    room.equal(code("-E", "0").returncode, 0, "-E replaces the code")
     got = code("-v")
-    tap.check(b"'h' is not due; CMD is not started: " in got.stderr and
+    room.check(b"'h' is not due; CMD is not started: " in got.stderr and
               b"ran it last, and --every 1h skips runs for 54m" in got.stderr
               and b"the next run may start in 5" in got.stderr,
               "-v says it, and when it is due", got.stderr)
-    tap.equal(server.cli("EXISTS", "h"), b"0\n", "and the lock is free")
-    tap.equal(nx(nxlock, "run", "h", "--", "true").returncode, 0,
+    room.equal(room.server.cli("EXISTS", "h"), b"0\n", "and the lock is free")
+    room.equal(nx(room.program, "run", "h", "--", "true").returncode, 0,
               "without --every it runs")
-    got = nx(nxlock, "list")
-    tap.check(got.stdout.startswith(b"{h}:every\tevery\t"),
+    got = nx(room.program, "list")
+    room.check(got.stdout.startswith(b"{h}:every\tevery\t"),
               "list shows the record", got.stdout)
-    got = nx(nxlock, "unlock", "{h}:every", "--force", "--yes")
-    tap.equal((got.returncode, code().returncode), (0, 0),
+    got = nx(room.program, "unlock", "{h}:every", "--force", "--yes")
+    room.equal((got.returncode, code().returncode), (0, 0),
               "unlock of it allows the next run")
-    server.cli("DEL", "{h}:every")
-    tap.equal(code(command=("false",)).returncode, 1, "one that fails")
-    tap.equal(code().returncode, 75, "counts")
-    server.cli("DEL", "{h}:every")
-    tap.equal(code(command=("/nowhere",)).returncode, 127,
+    room.server.cli("DEL", "{h}:every")
+    room.equal(code(command=("false",)).returncode, 1, "one that fails")
+    room.equal(code().returncode, 75, "counts")
+    room.server.cli("DEL", "{h}:every")
+    room.equal(code(command=("/nowhere",)).returncode, 127,
               "what could not be started")
-    tap.equal(server.cli("EXISTS", "{h}:every"), b"0\n", "does not count")
-    tap.equal(nx(nxlock, "run", "{h}x", "--every", "1h", "-u",
-                 server.url + "?max_ttl_ms=40000", "--prefix", "p:", "--",
+    room.equal(room.server.cli("EXISTS", "{h}:every"), b"0\n", "does not count")
+    room.equal(nx(room.program, "run", "{h}x", "--every", "1h", "-u",
+                 room.server.url + "?max_ttl_ms=40000", "--prefix", "p:", "--",
                  "true").returncode, 0,
               "a name with a tag, a prefix and a short max_ttl_ms")
-    tap.equal(server.cli("EXISTS", "p:{h}x:every"), b"1\n",
+    room.equal(room.server.cli("EXISTS", "p:{h}x:every"), b"1\n",
               "has its key in the same way")
     for period, skipped in (("1d", b"21.6h"), ("24d", b"21.6d")):
         line = ("run", "r" + period, "--every", period, "-v", "--", "true")
-        nx(nxlock, *line)
-        got = nx(nxlock, *line)
-        tap.check(got.returncode == 75 and
+        nx(room.program, *line)
+        got = nx(room.program, *line)
+        room.check(got.returncode == 75 and
                   b"skips runs for " + skipped + b";" in got.stderr,
                   f"--every {period} says how long it skips runs", got.stderr)
-    tap.equal(nx(nxlock, "run", "longest", "--every", "26.6d", "--",
+    room.equal(nx(room.program, "run", "longest", "--every", "26.6d", "--",
                  "true").returncode, 0, "the longest period")
     for period in ("26.7d", "49d"):
-        got = nx(nxlock, "run", "month", "--every", period, "--", "true")
-        tap.check(got.returncode == 64 and b"26.6d" in got.stderr and
+        got = nx(room.program, "run", "month", "--every", period, "--", "true")
+        room.check(got.returncode == 64 and b"26.6d" in got.stderr and
                   f"--every {period} is too long".encode() in got.stderr,
                   f"--every {period} is refused with the limit", got.stderr)
-    nx(nxlock, "run", "shorter", "--every", "2h", "--", "true")
-    got = nx(nxlock, "run", "shorter", "--every", "5s", "-v", "--", "true")
-    tap.check(got.returncode == 75 and b"ago" not in got.stderr and
+    nx(room.program, "run", "shorter", "--every", "2h", "--", "true")
+    got = nx(room.program, "run", "shorter", "--every", "5s", "-v", "--",
+             "true")
+    room.check(got.returncode == 75 and b"ago" not in got.stderr and
               b"used a longer period than --every 5s; the next run may start "
               b"in 107m" in got.stderr,
               "a shorter period than that of the last run", got.stderr)
-    got = nx(nxlock, "run", "--help").stdout
-    tap.check(re.search(rb"--every DUR .*0\.9 DUR", got),
+    got = nx(room.program, "run", "--help").stdout
+    room.check(re.search(rb"--every DUR .*0\.9 DUR", got),
               "--help says for how long a run counts", got)
 
 
-def rights(nxlock, tap, server):
-    server.cli("ACL", "SETUSER", "u", "on", ">Zqx7", "~job:*", "+@all")
+def rights(room):
+    room.server.cli("ACL", "SETUSER", "u", "on", ">Zqx7", "~job:*", "+@all")
     os.environ["NXLOCK_PASSWORD"] = "Zqx7"
-    line = ("run", "job:9", "--every", "1h", "-u", server.url + "?user=u",
+    line = ("run", "job:9", "--every", "1h", "-u", room.server.url + "?user=u",
             "--", "true")
-    got = nx(nxlock, *line)
-    tap.equal(got.returncode, 77, "a user without rights for the record")
-    tap.check(b"key '{job:9}:every'" in got.stderr and
+    got = nx(room.program, *line)
+    room.equal(got.returncode, 77, "a user without rights for the record")
+    room.check(b"key '{job:9}:every'" in got.stderr and
               b"'nxlock doctor job:9'" in got.stderr,
               "is told the key, and what finds the remedy", got.stderr)
-    server.cli("ACL", "SETUSER", "u", "~{job:*")
-    tap.equal(nx(nxlock, *line).returncode, 0, "which does")
-    server.cli("ACL", "SETUSER", "u", "~{job}x")
-    got = nx(nxlock, line[0], "{job}x", *line[2:])
-    tap.check(b"key '{job}x:every'" in got.stderr and
+    room.server.cli("ACL", "SETUSER", "u", "~{job:*")
+    room.equal(nx(room.program, *line).returncode, 0, "which does")
+    room.server.cli("ACL", "SETUSER", "u", "~{job}x")
+    got = nx(room.program, line[0], "{job}x", *line[2:])
+    room.check(b"key '{job}x:every'" in got.stderr and
               b"nxlock doctor" in got.stderr,
               "and of a name with a tag", got.stderr)
     del os.environ["NXLOCK_PASSWORD"]
 
 
-def as_documented(nxlock, tap, server):
+def as_documented(room):
     """The user of docs/acl.md is refused nothing, whatever becomes of a run."""
     with open(os.path.join(os.path.dirname(__file__), "../../docs/acl.md"),
               encoding="utf-8") as page:
         lines = re.findall("^    ACL SETUSER jobs (~.*)$", page.read(), re.M)
     # of run, and of run --every in addition
     rules = lines[0].split() + lines[1].split()
-    server.cli("ACL", "SETUSER", "locks", "reset", "on", ">Zqx7",
+    room.server.cli("ACL", "SETUSER", "locks", "reset", "on", ">Zqx7",
                *rules)
-    url = server.url.replace("//", "//locks:Zqx7@")
+    url = room.server.url.replace("//", "//locks:Zqx7@")
     for name in "backup:7", "backup:{a}b":
         key = name + ":every" if "{" in name else "{" + name + "}:every"
         for code, command, recorded in (
-                (127, "/nowhere", 0), (126, server.folder, 0), (1, "false", 1),
-                (75, "true", 1)):
-            server.cli("ACL", "LOG", "RESET")
-            got = nx(nxlock, "run", name, "--every", "1h", "-u", url, "--",
-                     command)
-            tap.equal((got.returncode, server.cli("ACL", "LOG"),
-                       server.cli("EXISTS", key)),
+                (127, "/nowhere", 0), (126, room.server.folder, 0),
+                (1, "false", 1), (75, "true", 1)):
+            room.server.cli("ACL", "LOG", "RESET")
+            got = nx(room.program, "run", name, "--every", "1h", "-u", url,
+                     "--", command)
+            room.equal((got.returncode, room.server.cli("ACL", "LOG"),
+                       room.server.cli("EXISTS", key)),
                       (code, b"\n", b"%d\n" % recorded),
                       f"{name}, {code}: ACL LOG is empty, the record is "
                       f"{'there' if recorded else 'gone'}")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    nxlock, tap = os.path.abspath(sys.argv[1]), Tap()
-    with Server() as server:
-        clean_environment(server)
-        by_hand(nxlock, tap, server)
-        rights(nxlock, tap, server)
-        as_documented(nxlock, tap, server)
-        periods(nxlock, tap)
-        return tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Cases, by_hand, rights, as_documented, periods))

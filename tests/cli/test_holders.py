@@ -8,13 +8,10 @@ unlock removes the holders that were named or shown and no others.
 """
 
 import json
-import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-
-from rig import Server, Tap, await_, clean_environment, nx, skip_all
+from rig import Cases, Server, await_, nx, play
 from terminal import Terminal
 
 ASKS = ("", "-s", "--permits 4", "--permits 4 --weight 2", "--permits 6")
@@ -68,11 +65,8 @@ return redis.call('PEXPIRE', KEYS[1], 60000 + ARGV[1])
 """
 
 
-class Room(Tap):
-    def __init__(self, program, server):
-        super().__init__()
-        self.program, self.server = program, server
-        self.tokens = []
+class Room(Cases):
+    tokens = []
 
     def nx(self, words, **more):
         done = nx(self.program, *words.split(), **more)
@@ -128,7 +122,7 @@ class Room(Tap):
         self.equal(self.server.cli("DUMP", "job"), before,
                    f"{state}: it is unchanged")
 
-    def shown(self, state):
+    def is_shown(self, state):
         _, words, owner, _ = STATES[state]
         code, out, err = self.nx("status job")
         first, *lines = out.splitlines()
@@ -244,7 +238,7 @@ class Room(Tap):
             if words is None:
                 self.foreign(state)
                 continue
-            self.shown(state)
+            self.is_shown(state)
             self.fitting(state)
             if self.tokens:
                 self.by_token(state)
@@ -320,10 +314,12 @@ class Room(Tap):
         self.check("2 holders, 2 of 4 permits" in self.nx("list")[1],
                    "list: a lease that is over does not count")
 
-    def over_several_servers(self, *others):
+    def over_several_servers(self):
         """Each of them shows one of its holders."""
-        for server in others:
-            server.cli("FLUSHALL")
+        with Server() as second, Server() as third:
+            self.over_servers(second, third)
+
+    def over_servers(self, *others):
         urls = " ".join(f"-u {server.url}?guard_restarts=off&"
                         "guard_failover=off&max_ttl_ms=100000"
                         for server in (self.server, *others))
@@ -356,21 +352,7 @@ class Room(Tap):
                    (done.returncode, err))
 
 
-def main():
-    with Server() as server:
-        clean_environment(server)
-        if [int(part) for part in server.version().split(".")[:2]] < [3, 2]:
-            skip_all("no locks that several hold before Redis 3.2")
-        room = Room(os.path.abspath(sys.argv[1]), server)
-        room.matrix()
-        room.unlock_options()
-        room.newcomer()
-        room.many()
-        room.over()
-        room.in_line()
-        with Server() as second, Server() as third:
-            room.over_several_servers(second, third)
-    return room.done()
-
-
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(play(Room, Room.matrix, Room.unlock_options, Room.newcomer,
+                  Room.many, Room.over, Room.in_line, Room.over_several_servers,
+                  least=(3, 2)))

@@ -15,9 +15,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import PATIENCE_S, Server, Tap, await_, clean_environment
+from rig import Cases, PATIENCE_S, await_, play
 
 # Without a descriptor of its own while it looks.
 LOOK = """
@@ -40,16 +38,7 @@ SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTIN, signal.SIGTTOU,
            signal.SIGWINCH]
 
 
-class Room:
-    def __init__(self, nxlock, no_close_range, server):
-        self.nxlock = nxlock
-        self.no_close_range = no_close_range
-        self.server = server
-        self.tap = Tap()
-
-    def path(self, name):
-        return os.path.join(self.server.folder, name)
-
+class Room(Cases):
     def shell(self, closed, *words):
         """words, with the descriptors closed; its code."""
         how = " ".join(f"{fd}>&-" for fd in closed)
@@ -59,69 +48,59 @@ class Room:
             stderr=subprocess.DEVNULL, cwd=self.server.folder,
             check=False).returncode
 
-    def seen(self):
-        with open(self.path("seen"), encoding="ascii") as file:
-            return file.read()
-
-    def is_free(self, key="k"):
-        return self.server.cli("EXISTS", key) == b"0\n"
-
     def closed_descriptors(self):
-        tap = self.tap
         for count in range(4):
             for closed in itertools.combinations((0, 1, 2), count):
                 what = f"closed: {closed or 'none'}"
                 self.shell(closed, "sh", "-c", LOOK)
-                wanted = self.seen()
-                self.shell(closed, self.nxlock, "run", "k", "--", "sh", "-c",
+                wanted = self.text("seen")
+                self.shell(closed, self.program, "run", "k", "--", "sh", "-c",
                            LOOK)
-                tap.equal(self.seen(), wanted, f"{what}: so CMD finds them")
-                with open(self.path("links"), "w", encoding="ascii"):
-                    pass
-                self.shell(closed, self.nxlock, "run", "k", "--", "sh", "-c",
+                self.equal(self.text("seen"), wanted,
+                           f"{what}: so CMD finds them")
+                self.write("links")
+                self.shell(closed, self.program, "run", "k", "--", "sh", "-c",
                            LOOK_UP)
-                with open(self.path("links"), encoding="ascii") as file:
-                    links = file.read().splitlines()
-                tap.check(links and all(link.startswith("/")
+                links = self.text("links").splitlines()
+                self.check(links and all(link.startswith("/")
                                         for link in links),
                           "and no descriptor of nxlock's stands there", links)
                 start = time.monotonic()
-                code = self.shell(closed, self.nxlock, "acquire", "k")
+                code = self.shell(closed, self.program, "acquire", "k")
                 took = time.monotonic() - start
-                tap.check(took < 10, f"{what}: acquire waits for nobody",
+                self.check(took < 10, f"{what}: acquire waits for nobody",
                           f"{took:.2f} s")
-                tap.equal(code, 70 if 1 in closed else 0, f"{what}: acquire")
-                tap.equal(self.is_free(), 1 in closed,
+                self.equal(code, 70 if 1 in closed else 0, f"{what}: acquire")
+                self.equal(self.is_free("k"), 1 in closed,
                           "leaves what was printed, and only that")
                 self.server.cli("SET", "k", "stranger", "PX", "600000")
-                tap.equal(self.shell(closed, self.nxlock, "status", "k"),
+                self.equal(self.shell(closed, self.program, "status", "k"),
                           70 if 1 in closed else 0, f"{what}: status")
                 # It has something to say, while a connection is open.
-                tap.equal(self.shell(closed, self.nxlock, "run", "k", "-nv",
+                self.equal(self.shell(closed, self.program, "run", "k", "-nv",
                                      "--", "true"), 75, f"{what}: busy")
                 self.server.cli("DEL", "k")
 
     def loses_in_silence(self):
         """Nothing that is said goes to the server, or anywhere else."""
         with subprocess.Popen(
-                ["sh", "-c", f"exec '{self.nxlock}' run k --ttl 600ms -c "
+                ["sh", "-c", f"exec '{self.program}' run k --ttl 600ms -c "
                  "'echo > begun; sleep 60' <&- >&- 2>&-"],
                 cwd=self.server.folder) as run:
-            await_(lambda: os.path.exists(self.path("begun")))
+            await_(lambda: self.has("begun"))
             self.server.cli("DEL", "k")
-            self.tap.check(await_(lambda: run.poll() is not None),
+            self.check(await_(lambda: run.poll() is not None),
                            "all closed: CMD ends when the lock is lost")
-            self.tap.equal(run.poll(), 79, "with the code for that")
+            self.equal(run.poll(), 79, "with the code for that")
             run.kill()
 
     def many_descriptors(self):
         """2^30 are allowed: the watchdog looks at the deadline, not at them."""
-        tap = self.tap
         environment = dict(os.environ, LD_PRELOAD=self.no_close_range,
                            ASAN_OPTIONS="verify_asan_link_order=0")
         reader, writer = os.pipe()
         with subprocess.Popen(
-                [self.nxlock, "run", "m", "--at-most", "500ms", "--grace",
+                [self.program, "run", "m", "--at-most", "500ms", "--grace",
                  "200ms", "--", "sh", "-c",
                  "exec 9>&-; echo $PPID > guard; exec sleep 60"],
                 cwd=self.server.folder, env=environment, pass_fds=[writer],
@@ -131,12 +110,11 @@ class Room:
                 code = run.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
                 code = "none: it did not end"
-                with open(self.path("guard"), encoding="ascii") as file:
-                    os.kill(int(file.read()), signal.SIGKILL)
-            tap.equal(code, 124, "2^30 descriptors allowed, no close_range(): "
+                os.kill(int(self.text("guard")), signal.SIGKILL)
+            self.equal(code, 124, "2^30 descriptors allowed, no close_range(): "
                       "run ends by --at-most")
         os.set_blocking(reader, False)
-        tap.equal(os.read(reader, 1), b"", "and the caller's pipe is closed")
+        self.equal(os.read(reader, 1), b"", "and the caller's pipe is closed")
         os.close(reader)
 
     def masks(self, words, ignored, blocked):
@@ -159,25 +137,12 @@ class Room:
             for how, ignored, blocked in (
                     ("ignored", some, []), ("blocked", [], some)):
                 wanted = self.masks([], ignored, blocked)
-                got = self.masks([self.nxlock, "run", "k", "--"], ignored,
+                got = self.masks([self.program, "run", "k", "--"], ignored,
                                  blocked)
-                self.tap.check(len(got) == 3 and got == wanted,
+                self.check(len(got) == 3 and got == wanted,
                                f"{how}: {name}", f"{got}\n{wanted}")
 
 
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    with Server() as server:
-        clean_environment(server)
-        room = Room(os.path.abspath(sys.argv[1]),
-                    os.path.abspath(sys.argv[2]), server)
-        room.closed_descriptors()
-        room.loses_in_silence()
-        room.many_descriptors()
-        room.signals()
-        return room.tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.closed_descriptors, Room.loses_in_silence,
+                  Room.many_descriptors, Room.signals, more=["no_close_range"]))

@@ -15,9 +15,7 @@ import socket
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, clean_environment, nx
+from rig import Cases, nx, play
 
 UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 FREE = {"v", "name", "state", "server", "waiting", "line"}
@@ -47,15 +45,10 @@ def squeezed(text):
     return re.sub("\ufffd+", "\ufffd", text)
 
 
-class Room:
-    def __init__(self, nxlock, server):
-        self.nxlock = nxlock
-        self.server = server
-        self.tap = Tap()
-
+class Room(Cases):
     def status(self, name, *options):
         """The answer and its bytes; None if it is no line of JSON."""
-        got = nx(self.nxlock, "status", b"--name=" + os.fsencode(name),
+        got = nx(self.program, "status", b"--name=" + os.fsencode(name),
                  "--json", *options)
         self.code = got.returncode
         self.said = got.stderr
@@ -77,67 +70,65 @@ class Room:
 
     def fields(self, answer, wanted, name):
         got = set(answer) if isinstance(answer, dict) else self.raw
-        return self.tap.equal(got, wanted, name)
+        return self.equal(got, wanted, name)
 
     def free(self):
-        tap = self.tap
         answer = self.status("x")
         if not self.fields(answer, FREE, "free: the fields of the contract"):
             return
-        tap.equal(self.code, 1, "free: exit code 1")
-        tap.equal((answer["v"], answer["name"], answer["state"]),
+        self.equal(self.code, 1, "free: exit code 1")
+        self.equal((answer["v"], answer["name"], answer["state"]),
                   (1, "x", "free"), "free: version, name and state")
-        tap.equal(self.said, b"", "free: no message")
+        self.equal(self.said, b"", "free: no message")
         version = re.search(rb"redis_version:(\S+)",
                             self.server.cli("INFO", "server")).group(1)
         for words in (self.server.url, "connected", version.decode(),
                       "role primary"):
-            tap.check(words in answer["server"], f"free: server has '{words}'"
+            self.check(words in answer["server"], f"free: server has '{words}'"
                       .replace(self.server.url, "URL"), answer["server"])
 
     def held(self):
-        tap = self.tap
         self.put("x", UUID + "@db7:41233:backup", "PX", "20000")
         answer = self.status("x")
         if not self.fields(answer, NAMED, "held: the fields of the contract"):
             return
-        tap.equal(self.code, 0, "held: exit code 0")
-        tap.check(19000 <= answer["left_ms"] <= 20000, "held: left_ms",
+        self.equal(self.code, 0, "held: exit code 0")
+        self.check(19000 <= answer["left_ms"] <= 20000, "held: left_ms",
                   answer["left_ms"])
         del answer["left_ms"], answer["server"]
         del answer["waiting"], answer["line"]  # test_line.py has these
-        tap.equal(answer, {
+        self.equal(answer, {
             "v": 1, "name": "x", "state": "held",
             "label": "db7:41233:backup", "host": "db7", "pid": 41233,
             "program": "backup", "owner": UUID[:8]},
                   "held: all other members")
-        tap.check(UUID[9:].encode() not in self.raw,
+        self.check(UUID[9:].encode() not in self.raw,
                   "held: not the whole token")
         verbose = self.status("x", "-v")
         self.fields(verbose, NAMED, "held: -v changes nothing")
         self.put("x", UUID + "@db7:41233:backup", "NX")
         answer = self.status("x")
-        tap.check(answer and "left_ms" in answer and
+        self.check(answer and "left_ms" in answer and
                   answer["left_ms"] is None, "held for ever: left_ms is null",
                   self.raw)
 
     def ours(self):
-        got = nx(self.nxlock, "run", "o", "--ttl", "20", "--",
-                 self.nxlock, "status", "o", "--json")
+        got = nx(self.program, "run", "o", "--ttl", "20", "--",
+                 self.program, "status", "o", "--json")
         answer = json.loads(got.stdout)
-        program = os.path.basename(self.nxlock)
+        program = os.path.basename(self.program)
         host = re.sub(r"[^!-~]", "_", socket.gethostname()[:64])
-        self.tap.equal((answer["host"], answer["program"]), (host, program),
+        self.equal((answer["host"], answer["program"]), (host, program),
                        "host and program of a run")
-        self.tap.equal(answer["label"],
+        self.equal(answer["label"],
                        f"{host}:{answer['pid']}:{program}",
                        "label of a run")
-        got = nx(self.nxlock, "acquire", "o")
+        got = nx(self.program, "acquire", "o")
         token = got.stdout.decode().strip()
         answer = self.status("o")
-        self.tap.equal((answer["pid"], answer["owner"]),
+        self.equal((answer["pid"], answer["owner"]),
                        (os.getpid(), token[:8]), "pid of an acquire, owner")
-        nx(self.nxlock, "release", "o", token)
+        nx(self.program, "release", "o", token)
 
     def labels(self):
         """Labels that other programs of this library may choose."""
@@ -149,17 +140,16 @@ class Room:
             self.put("x", UUID + label, "PX", "20000")
             answer = self.status("x")
             name = f"label '{label[1:20]}'"
-            if not self.tap.check(answer is not None and
+            if not self.check(answer is not None and
                                   answer["owner"] == UUID[:8] and
                                   answer.get("label", "") == label[1:],
                                   name, self.raw):
                 continue
             self.fields(answer, wanted or HELD, f"{name}: what it tells")
-            self.tap.check(UUID[9:].encode() not in self.raw,
+            self.check(UUID[9:].encode() not in self.raw,
                            f"{name}: not the token")
 
     def foreign(self):
-        tap = self.tap
         wrong = []
         values = AWKWARD + [b"nul\0nul", UUID.encode() + b"\0", b"", b"0",
                             UUID.replace("-", "").encode()]
@@ -169,22 +159,22 @@ class Room:
             if answer is None or self.code != 0 or set(answer) != FOREIGN or \
                     squeezed(answer["value"]) != shown(value):
                 wrong.append((value, self.raw))
-        tap.equal(wrong, [], f"{len(values)} foreign values")
+        self.equal(wrong, [], f"{len(values)} foreign values")
         snow = "☃".encode()  # three bytes, so that a cut is within one
         for start in range(3):
             value = b"a" * start + snow * 2000
             self.put("x", value)
             answer = self.status("x")
             whole = shown(value)
-            tap.check(answer is not None and 100 < len(answer["value"]) and
+            self.check(answer is not None and 100 < len(answer["value"]) and
                       whole.startswith(answer["value"].rstrip("\ufffd")),
                       f"a long value, cut at {start}", self.raw)
-            tap.equal(answer and answer.get("truncated"), True,
+            self.equal(answer and answer.get("truncated"), True,
                       f"a long value, cut at {start}: truncated")
         for length, wanted in ((511, None), (512, True)):
             self.put("x", b"a" * length)
             answer = self.status("x")
-            tap.equal(answer and (len(answer["value"]),
+            self.equal(answer and (len(answer["value"]),
                                   answer.get("truncated")), (511, wanted),
                       f"{length} bytes: 511 are shown, and whether that is all")
 
@@ -196,7 +186,7 @@ class Room:
             if answer is None or self.code != 1 or set(answer) != FREE or \
                     squeezed(answer["name"]) != shown(name):
                 wrong.append((name, self.raw))
-        self.tap.equal(wrong, [], f"{len(AWKWARD)} names")
+        self.equal(wrong, [], f"{len(AWKWARD)} names")
 
     def at_random(self):
         wrong = []
@@ -210,7 +200,7 @@ class Room:
                     squeezed(answer["name"]) != shown(name) or \
                     squeezed(answer["value"]) != shown(value):
                 wrong.append((name, value, self.raw))
-        self.tap.equal(wrong, [], "200 random names and values")
+        self.equal(wrong, [], "200 random names and values")
 
     def other_parsers(self):
         self.put("x", b'a"\\\x01\xff')
@@ -218,34 +208,28 @@ class Room:
         got = subprocess.run(
             [sys.executable, "-m", "json.tool"], input=self.raw,
             capture_output=True, timeout=60, check=False)
-        self.tap.check(got.returncode == 0 and b'"held"' in got.stdout,
+        self.check(got.returncode == 0 and b'"held"' in got.stdout,
                        "python3 -m json.tool takes it", got.stderr)
 
     def errors(self):
-        tap = self.tap
         self.server.cli("DEL", "x")
         self.server.cli("LPUSH", "x", "element")
         for name, code, options in (
                 ("a list", 69, []),
                 ("no server", 69, ["-u", "unix:///nowhere/socket"]),
                 ("a bad URL", 78, ["-u", "http://nowhere"])):
-            got = nx(self.nxlock, "status", "x", "--json", *options)
-            tap.equal((got.returncode, got.stdout), (code, b""),
+            got = nx(self.program, "status", "x", "--json", *options)
+            self.equal((got.returncode, got.stdout), (code, b""),
                       f"{name}: no output, code {code}")
-            tap.check(got.stderr.startswith(b"nxlock: "),
+            self.check(got.stderr.startswith(b"nxlock: "),
                       f"{name}: the message",
                       got.stderr)
-        with open("/dev/full", "wb") as full:
-            got = subprocess.run(
-                [self.nxlock, "status", "y", "--json"], stdout=full,
-                stderr=subprocess.DEVNULL, timeout=60, check=False)
-        tap.equal(got.returncode, 70, "a full disk: 70")
 
     def log_labels(self):
         """An address sanitizer also looks for a frame that is gone."""
         sanitizer = os.environ.get("ASAN_OPTIONS", "") + \
             ":detect_stack_use_after_return=1"
-        nx(self.nxlock, "acquire", "held")
+        nx(self.program, "acquire", "held")
         for words, code in (
                 (["acquire", "free"], 0), (["acquire", "held", "-n"], 75),
                 (["acquire", "x", "-u", "unix:///nowhere/socket", "-n"], 69),
@@ -254,30 +238,19 @@ class Room:
                 (["once", "held", "-n", "--", "true"], 75),
                 (["once", "work", "--", "true"], 0)):
             at = words.index("--") if "--" in words else len(words)
-            got = nx(self.nxlock, *words[:at], "--log", "json", *words[at:],
+            got = nx(self.program, *words[:at], "--log", "json", *words[at:],
                      env={**os.environ, "ASAN_OPTIONS": sanitizer})
             events = [json.loads(line) for line in got.stderr.splitlines()
                       if line.startswith(b"{")]
             labels = {event.get("label") for event in events}
-            self.tap.check(
+            self.check(
                 got.returncode == code and len(events) > 1 and
                 events[-1]["event"] == "ended" and len(labels) == 1 and
                 re.fullmatch(r"[!-~]+:\d+:[!-~]+", labels.pop() or ""),
                 f"the label of each event: {' '.join(words)}", got)
 
-    def run(self):
-        for part in (self.free, self.held, self.ours, self.labels,
-                     self.foreign, self.names, self.at_random,
-                     self.other_parsers, self.errors, self.log_labels):
-            part()
-        return self.tap.done()
-
-
-def main(nxlock):
-    with Server() as server:
-        clean_environment(server)
-        return Room(nxlock, server).run()
-
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(play(Room, Room.free, Room.held, Room.ours, Room.labels,
+                  Room.foreign, Room.names, Room.at_random, Room.other_parsers,
+                  Room.errors, Room.log_labels))

@@ -14,9 +14,7 @@ import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True
-
-from rig import Cases, Server, await_, clean_environment
+from rig import Cases, Server, await_, play
 from terminal import Terminal
 
 UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
@@ -133,7 +131,7 @@ class Room(Cases):
     def there(self, key="x"):
         return self.server.cli("GET", key).decode().rstrip("\n")
 
-    def shown(self):
+    def states(self):
         for given, waiters, state, line in SHOWN:
             self.begin(waiters)
             self.gives(given, "status x", 0, state + "\n")
@@ -301,15 +299,7 @@ class Room(Cases):
                        f"{query} -- true", 75, "", said)
 
 
-def main(program):
-    with Server() as server:
-        clean_environment(server)
-        room = Room(program, server)
-        for part in (room.shown, room.as_json, room.denied, room.removed,
-                     room.emptied, room.not_listed, room.left_at_the_end,
-                     room.wait, room.verbose):
-            part()
-        return room.done()
-
-
-sys.exit(main(os.path.abspath(sys.argv[1])))
+if __name__ == "__main__":
+    sys.exit(play(Room, Room.states, Room.as_json, Room.denied, Room.removed,
+                  Room.emptied, Room.not_listed, Room.left_at_the_end,
+                  Room.wait, Room.verbose))

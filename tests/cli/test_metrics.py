@@ -9,7 +9,6 @@ that cannot be written changes nothing else.
 """
 
 import concurrent.futures
-import contextlib
 import os
 import random
 import re
@@ -20,10 +19,8 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
 import metrics_file
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Cases, Server, await_, nx, play
 
 FULL = os.environ.get("NXLOCK_FULL") == "1"
 KILLED = 1000 if FULL else 100
@@ -33,16 +30,15 @@ LEASE = ("--ttl", "2s", "--grace", "100ms")
 RUN, SUCCESS = "nxlock_last_run_", "nxlock_last_success_"
 
 
-class Scenes:
-    def __init__(self, tap, nxlock, server, *others):
-        self.tap, self.nxlock, self.server = tap, nxlock, server
-        self.others = others
-        self.folder = os.path.join(server.folder, "metrics")
+class Scenes(Cases):
+    def __init__(self, nxlock, server):
+        super().__init__(nxlock, server)
+        self.folder = self.path("metrics")
         self.helps = {}
         os.mkdir(self.folder)
 
     def command(self, *words, url=None):
-        return [self.nxlock, *words[:2], "--metrics", self.folder,
+        return [self.program, *words[:2], "--metrics", self.folder,
                 *(("-u", url) if url else ()), *words[2:]]
 
     def run(self, *words, url=None):
@@ -53,12 +49,12 @@ class Scenes:
             self.command(*words), stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
 
-    def path(self, kind, name):
+    def file_of(self, kind, name):
         return os.path.join(self.folder, f"{kind}{name}.prom")
 
     def read(self, name, kind=RUN, lock=None):
         """One file; without it, nothing."""
-        path = self.path(kind, name)
+        path = self.file_of(kind, name)
         if not os.path.exists(path):
             return {}
         labels, found = metrics_file.read(path, self.helps)
@@ -126,9 +122,9 @@ class Scenes:
     def failed_later(self, name):
         """The last success stays as it was."""
         self.run("run", name, "--", "true")
-        before = os.stat(self.path(SUCCESS, name))
+        before = os.stat(self.file_of(SUCCESS, name))
         code = self.run("run", name, "-c", "exit 3")
-        after = os.stat(self.path(SUCCESS, name))
+        after = os.stat(self.file_of(SUCCESS, name))
         return code if before == after else "written anew"
 
 
@@ -217,11 +213,14 @@ def kind(scenes, row):
 
 def each_kind(scenes):
     """Most of each is sleep, so they run at once."""
-    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+    # The servers are started by this thread, for they end with it.
+    with Server() as second, Server() as third, Server() as frozen, \
+            concurrent.futures.ThreadPoolExecutor(6) as pool:
+        scenes.others = second, third, frozen
         results = pool.map(lambda row: kind(scenes, row), TABLE)
         for row, wrong in zip(TABLE, results):
-            scenes.tap.check(not wrong, row[0], wrong)
-    scenes.tap.check(not set(os.listdir(scenes.folder)) - {
+            scenes.check(not wrong, row[0], wrong)
+    scenes.check(not set(os.listdir(scenes.folder)) - {
         f"{kind_}scene-{re.sub(chr(92) + 'W+', '-', row[0])}.prom"
         for row in TABLE for kind_ in (RUN, SUCCESS)}, "no other file is left",
         os.listdir(scenes.folder))
@@ -231,7 +230,7 @@ def each_kind(scenes):
                 done = subprocess.run(
                     ["promtool", "check", "metrics"], stdin=file,
                     capture_output=True, check=False)
-            scenes.tap.check(done.returncode == 0,
+            scenes.check(done.returncode == 0,
                              f"promtool understands {name}",
                              done.stdout + done.stderr)
     else:
@@ -241,7 +240,7 @@ def each_kind(scenes):
 def wrong_url(scenes):
     """The prefix is not known then, so neither is the file."""
     code = scenes.run("run", "wrong-url", "--", "true", url="redis://host:port")
-    scenes.tap.equal((code, scenes.read("wrong-url")), (78, {}), "a wrong URL")
+    scenes.equal((code, scenes.read("wrong-url")), (78, {}), "a wrong URL")
 
 
 # A prefix, a name, and how they are written in the names of the files.
@@ -261,16 +260,16 @@ def names(scenes):
             ("--prefix", prefix) if prefix else ()), "--", "true")
         good = all(scenes.read(written, kind_, (name, prefix))
                    for kind_ in (RUN, SUCCESS))
-        scenes.tap.check(code == 0 and good,
+        scenes.check(code == 0 and good,
                          f"the prefix {prefix!r} and the name {name[:9]!r}",
                          f"{code}\n{os.listdir(scenes.folder)}")
-    scenes.tap.equal(len(os.listdir(scenes.folder)) - before, 2 * len(NAMES),
+    scenes.equal(len(os.listdir(scenes.folder)) - before, 2 * len(NAMES),
                      "no two share a file")
     before = sorted(os.listdir(scenes.folder))
     for name, why in ((os.fsdecode(b"x\xffy"), b"not UTF-8"),
                       ("n" * 240, b"too long"), (80 * "/", b"too long")):
         done = nx(*scenes.command("run", name, "-c", "exit 3"))
-        scenes.tap.check(
+        scenes.check(
             done.returncode == 3 and why in done.stderr and
             done.stderr.count(b"\n") == 1 and
             sorted(os.listdir(scenes.folder)) == before,
@@ -290,7 +289,7 @@ def refused(scenes):
         for code in (0, 3):
             done = nx(*scenes.command("run", "refused", "-c", f"exit {code}"))
             lines = done.stderr.decode().splitlines()
-            scenes.tap.check(
+            scenes.check(
                 done.returncode == code and len(lines) == 1 and
                 f"cannot write metrics to the directory '{folder}': "
                 in lines[0] and lines[0].endswith(remedy),
@@ -310,15 +309,15 @@ def sticky(scenes):
     scenes.folder = os.path.join(scenes.server.folder, "sticky")
     os.mkdir(scenes.folder)
     scenes.run("run", "sticky", "-c", "exit 3")
-    os.chown(scenes.path(RUN, "sticky"), 65534, 65534)
+    os.chown(scenes.file_of(RUN, "sticky"), 65534, 65534)
     os.chown(scenes.folder, 65534, 65534)
     os.chmod(scenes.folder, 0o1777)
     done = nx(*limited, *scenes.command("run", "sticky", "-c", "exit 3"))
-    scenes.tap.check(
+    scenes.check(
         done.returncode == 3 and b"sticky" in done.stderr and
         b"use another directory" in done.stderr, "a sticky directory",
         done.stderr)
-    scenes.tap.equal(os.listdir(scenes.folder), [f"{RUN}sticky.prom"],
+    scenes.equal(os.listdir(scenes.folder), [f"{RUN}sticky.prom"],
                      "nothing is left there")
     scenes.folder = own
 
@@ -333,9 +332,9 @@ def at_once(scenes):
     for process in processes:
         process.wait(120)
     for kind_ in (RUN, SUCCESS):
-        scenes.tap.check(scenes.read("at-once", kind_), "runs at once")
-        mode = os.stat(scenes.path(kind_, "at-once")).st_mode
-        scenes.tap.equal(stat.S_IMODE(mode), 0o644,
+        scenes.check(scenes.read("at-once", kind_), "runs at once")
+        mode = os.stat(scenes.file_of(kind_, "at-once")).st_mode
+        scenes.equal(stat.S_IMODE(mode), 0o644,
                          "node_exporter may read the file")
 
 
@@ -364,26 +363,14 @@ def killed(scenes):
                 "hold_seconds": 0})
         except (OSError, metrics_file.Broken) as error:
             wrong.append(repr(error))
-    scenes.tap.check(not wrong and dead == KILLED,
+    scenes.check(not wrong and dead == KILLED,
                      f"killed {KILLED} times", f"{dead}\n" + "\n".join(wrong))
     left = [name for name in os.listdir(scenes.folder)
             if not name.endswith(".prom")]
-    scenes.tap.check(all(name.startswith(".nxlock-") for name in left),
+    scenes.check(all(name.startswith(".nxlock-") for name in left),
                      "node_exporter ignores what they left", left)
 
 
-def main(nxlock):
-    tap = Tap()
-    # Not by a thread, for they would end with it.
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(Server()) for _ in range(4)]
-        clean_environment(servers[0])
-        scenes = Scenes(tap, nxlock, *servers)
-        for act in (each_kind, wrong_url, names, refused, at_once, sticky,
-                    killed):
-            act(scenes)
-    return tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(play(Scenes, each_kind, wrong_url, names, refused, at_once, sticky,
+                  killed))

@@ -15,9 +15,7 @@ import subprocess
 import sys
 from urllib.parse import quote
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, clean_environment, nx
+from rig import Cases, nx, play
 from terminal import Terminal
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
@@ -43,18 +41,13 @@ AWKWARD = [
 WORDS = ["make it", "it's", "$(touch pasted)", "a;b", "*", "~", "#"]
 
 
-class Room:
-    def __init__(self, nxlock, server):
-        self.nxlock = nxlock
-        self.server = server
-        self.tap = Tap()
-
+class Room(Cases):
     def nx(self, *words):
-        return nx(self.nxlock, *words)
+        return nx(self.program, *words)
 
     def one_line(self, text, what):
         """One line, and nothing in it that a terminal obeys."""
-        self.tap.check(text.count(b"\n") == 1 and text.endswith(b"\n") and
+        self.check(text.count(b"\n") == 1 and text.endswith(b"\n") and
                        not STEERING.search(text), what, text)
 
     def steered(self):
@@ -99,7 +92,6 @@ class Room:
         self.server.cli("DEL", "k")
 
     def long(self):
-        tap = self.tap
         for line in (["run", TOO_LONG, "-n", "--", "true"],
                      ["run", f"--name={TOO_LONG}", "-n", "--", "true"],
                      ["acquire", TOO_LONG, "-n"], ["status", TOO_LONG],
@@ -107,12 +99,12 @@ class Room:
                      ["release", TOO_LONG, TOKEN]):
             got = self.nx(*line)
             what = f"{line[0]}, a name of 70000 bytes"
-            tap.equal(got.returncode, 64, what)
+            self.equal(got.returncode, 64, what)
             self.one_line(got.stderr, f"{what}: the message")
-            tap.check(b"(70000 bytes)" in got.stderr and
+            self.check(b"(70000 bytes)" in got.stderr and
                       b"at most 65536" in got.stderr,
                       f"{what}: the message has the reason", got.stderr)
-            tap.equal(got.stdout, b"", f"{what}: no output")
+            self.equal(got.stdout, b"", f"{what}: no output")
         for line, words in (
                 (["run", TOO_LONG, "make"], b"nxlock run NAME -- make"),
                 (["run", TOO_LONG], b"nxlock run NAME -- CMD"),
@@ -126,12 +118,12 @@ class Room:
                 (["run", "k", "--no-wait=" + TOO_LONG], b"takes no value"),
                 (["run", "k", "--name", TOO_LONG], b"'k' already")):
             got = self.nx(*line)
-            tap.check(words in got.stderr and len(got.stderr) < 1000,
+            self.check(words in got.stderr and len(got.stderr) < 1000,
                       f"70000 bytes, and {words.decode()!r} is seen",
                       got.stderr[:1000])
 
     def on_terminal(self, *words):
-        with Terminal([self.nxlock, *words]) as terminal:
+        with Terminal([self.program, *words]) as terminal:
             terminal.leader.wait(60)
             terminal.drain.join(60)
             return terminal.text()
@@ -142,7 +134,7 @@ class Room:
         for name in names:
             self.server.cli("SET", "c:" + name, TOKEN, "PX", "100000")
         lines = self.on_terminal("list", "c:*").splitlines()
-        self.tap.check(
+        self.check(
             len(lines) == 1 + len(names) and
             lines[0].index("STATE") == 2 + len("c:") + 20 and
             len({line.index("held") for line in lines[1:]} |
@@ -153,49 +145,49 @@ class Room:
 
     def told_apart(self):
         """Names that have something of a secret are shown as they are."""
-        tap, folder = self.tap, os.path.join(self.server.folder, "metrics")
+        folder = self.path("metrics")
         os.mkdir(folder)
         for name in ("mail:alice@example.com", "https://example.com/1", TOKEN,
                      f"order:{TOKEN}"):
             word = name.encode()
-            tap.equal(self.nx("status", name).stdout, word + b" free\n",
+            self.equal(self.nx("status", name).stdout, word + b" free\n",
                       f"{name}: status shows it")
             got = self.nx("run", name, "-v", "--metrics", folder, "--", "sh",
                           "-c", 'test "$NXLOCK_NAME" = "$0"', name)
-            tap.equal(got.returncode, 0, f"{name}: NXLOCK_NAME has it")
-            tap.check(b"acquired '%s'" % word in got.stderr,
+            self.equal(got.returncode, 0, f"{name}: NXLOCK_NAME has it")
+            self.check(b"acquired '%s'" % word in got.stderr,
                       f"{name}: run -v shows it",
                       got.stderr)
             with open(os.path.join(folder, "nxlock_last_run_" + quote(
                     name, safe="") + ".prom"), "rb") as metrics:
-                tap.check(b'lock="%s"' % word in metrics.read(),
+                self.check(b'lock="%s"' % word in metrics.read(),
                           f"{name}: the metrics have it")
             self.server.cli("SET", name, TOKEN, "PX", "100000")
-            tap.check(json.loads(self.nx("status", name, "--json").stdout)
+            self.check(json.loads(self.nx("status", name, "--json").stdout)
                       ["name"] == name, f"{name}: status --json shows it")
-            tap.check(any(json.loads(line)["name"] == name for line in
+            self.check(any(json.loads(line)["name"] == name for line in
                           self.nx("list", "--json").stdout.splitlines()),
                       f"{name}: list --json shows it")
-            tap.check(word + b"\theld\t" in self.nx("list").stdout,
+            self.check(word + b"\theld\t" in self.nx("list").stdout,
                       f"{name}: list shows it")
             wide = self.on_terminal("list")
-            tap.check(re.search(f"^{name} +held ", wide, re.M),
+            self.check(re.search(f"^{name} +held ", wide, re.M),
                       f"{name}: list at a terminal shows it", wide)
             got = self.nx("unlock", name, "--force", "--yes")
-            tap.check(b"'%s' is held" % word in got.stderr,
+            self.check(b"'%s' is held" % word in got.stderr,
                       f"{name}: unlock shows it", got.stderr)
             got = self.nx("once", name, "--", "false")
-            tap.check(b"nxlock once confirm %s" % word in got.stderr,
+            self.check(b"nxlock once confirm %s" % word in got.stderr,
                       f"{name}: once proposes a command for it",
                       got.stderr)
         for name in ("a\nb", "\x1b[2J", "-\n"):
             got = self.nx("once", f"--name={name}", "--", "false")
-            tap.check((b"nxlock once confirm --name=NAME" if name[0] == "-" else
-                       b"nxlock once confirm NAME") in got.stderr,
+            word = b"--name=NAME" if name[0] == "-" else b"NAME"
+            self.check(b"nxlock once confirm " + word in got.stderr,
                       f"{name!r}: a name that cannot be shown is not proposed",
                       got.stderr)
         got = self.nx("run", "k", "a\nb")
-        tap.check(b"nxlock run k -- 'CMD...'" in got.stderr,
+        self.check(b"nxlock run k -- 'CMD...'" in got.stderr,
                   "a word of CMD that cannot be shown is not proposed",
                   got.stderr)
 
@@ -228,7 +220,7 @@ class Room:
             for line, pattern, wanted in lines:
                 said = self.nx(*line).stderr.decode()
                 found = re.search(pattern, said.rstrip("\n"))
-                self.tap.check(
+                self.check(
                     found and self.pasted(found[1]) == wanted,
                     f"{name}: what {line[0]} proposes can be pasted",
                     f"{said}{found and self.pasted(found[1])}")
@@ -243,26 +235,12 @@ class Room:
                 said = self.nx(*line).stderr.decode()
                 found = re.search(pattern, said.rstrip("\n"))
                 line = found and re.sub("^--", "nxlock --", found[1])
-                self.tap.check(
+                self.check(
                     found and self.pasted(line) == wanted,
                     f"{word}: what is proposed for it can be pasted", said)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with Server() as server:
-        clean_environment(server)
-        room = Room(sys.argv[1], server)
-        room.steered()
-        room.left_by_others()
-        room.long()
-        room.told_apart()
-        room.columns()
-        room.proposed()
-        room.proposed_words()
-        return room.tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.steered, Room.left_by_others, Room.long,
+                  Room.told_apart, Room.columns, Room.proposed,
+                  Room.proposed_words))

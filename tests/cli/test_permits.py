@@ -11,9 +11,7 @@ import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-
-from rig import Server, Tap, clean_environment, nx, skip_all
+from rig import Cases, nx, play
 
 TOKEN = re.compile(r"[0-9a-f-]{36}(\+[0-9]+/[0-9]+)?@\S+\n")
 
@@ -73,11 +71,7 @@ OTHERS = (
 )
 
 
-class Room(Tap):
-    def __init__(self, program, server):
-        super().__init__()
-        self.program, self.server = program, server
-
+class Room(Cases):
     def nx(self, words, **more):
         done = nx(self.program, *words.split(), **more)
         return (done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -175,17 +169,6 @@ class Room(Tap):
                        f": {code}", (got, err))
 
 
-def main():
-    with Server() as server:
-        clean_environment(server)
-        if [int(part) for part in server.version().split(".")[:2]] < [3, 2]:
-            skip_all("no locks that several hold before Redis 3.2")
-        room = Room(os.path.abspath(sys.argv[1]), server)
-        room.options()
-        room.environment()
-        room.by_token()
-        room.enclosing()
-    return room.done()
-
-
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(play(Room, Room.options, Room.environment, Room.by_token,
+                  Room.enclosing, least=(3, 2)))

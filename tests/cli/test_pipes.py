@@ -15,9 +15,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment, full_pipe, nx
+from rig import Cases, await_, full_pipe, nx, play
 from terminal import gone
 
 TTL_S = 1.5
@@ -40,44 +38,30 @@ def orphan_pipe():
     return writer
 
 
-class Room:
-    def __init__(self, nxlock, stolen_room, server):
-        self.nxlock = nxlock
-        self.stolen_room = stolen_room
-        self.server = server
-        self.tap = Tap()
-        self.pids = ()
-        with open(self.path("rig"), "w", encoding="ascii"):
-            pass
+class Room(Cases):
+    pids = ()
 
-    def path(self, name):
-        return os.path.join(self.server.folder, name)
-
-    def launch(self, *words, **streams):
+    def start(self, *words, **streams):
         """Python gives PIPE and XFSZ their defaults back."""
+        self.write("rig")
         more = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
                 "stderr": subprocess.DEVNULL}
         more.update(streams)
         return subprocess.Popen(
-            [self.nxlock, *words], cwd=self.server.folder, **more)
+            [self.program, *words], cwd=self.server.folder, **more)
 
     def family(self, stderr, script=FAMILY, ttl=TTL_S, words=(), **more):
         """A run of it; None if it does not start."""
-        if os.path.exists(self.path("pids")):
-            os.unlink(self.path("pids"))
-        run = self.launch("run", "k", "--ttl", f"{ttl}", *words, "-c", script,
+        self.remove("pids")
+        run = self.start("run", "k", "--ttl", f"{ttl}", *words, "-c", script,
                           stderr=stderr, **more)
-        if not await_(lambda: os.path.exists(self.path("pids"))):
+        if not await_(lambda: self.has("pids")):
             run.kill()
             run.wait()
-            self.tap.check(False, "CMD does not start")
+            self.check(False, "CMD does not start")
             return None
-        with open(self.path("pids"), encoding="ascii") as file:
-            self.pids = [int(word) for word in file.read().split()]
+        self.pids = list(map(int, self.text("pids").split()))
         return run
-
-    def is_free(self, key="k"):
-        return self.server.cli("EXISTS", key) == b"0\n"
 
     def ends(self, run, code, name, limit=10):
         try:
@@ -89,29 +73,27 @@ class Room:
         for pid in self.pids:  # of a test that fails
             if not gone(pid):
                 os.kill(pid, signal.SIGKILL)
-        return self.tap.equal(got, code, name)
+        return self.equal(got, code, name)
 
     def loses(self, stderr, script, name, **more):
         """The lock is taken away. A second holder, which waits for it, has it
         for no longer than the lease before CMD is gone."""
-        tap = self.tap
         run = self.family(stderr, script, **more)
         if run is None:
             return
         self.server.cli("SET", "k", "stranger", "PX", "600000")
         start = time.monotonic()
-        tap.check(await_(lambda: all(gone(pid) for pid in self.pids), 6),
+        self.check(await_(lambda: all(gone(pid) for pid in self.pids), 6),
                   f"{name}: CMD is stopped when the lock is lost")
         took = time.monotonic() - start
-        tap.check(took < TTL_S + 0.5, "in the time of the lease",
+        self.check(took < TTL_S + 0.5, "in the time of the lease",
                   f"{took:.2f} s")
         self.ends(run, 79, "and the loss is told")
-        tap.equal(self.server.cli("GET", "k"), b"stranger\n",
+        self.equal(self.server.cli("GET", "k"), b"stranger\n",
                   "the other one's key stands")
         self.server.cli("DEL", "k")
 
     def nobody_reads(self):
-        tap = self.tap
         reader, writer = full_pipe()
         self.loses(writer, FAMILY, "stderr is full")
         self.loses(writer, DEAF, "stderr is full and CMD deaf to TERM")
@@ -119,16 +101,16 @@ class Room:
         if run is not None:
             run.terminate()
             self.ends(run, 143, "stderr is full: TERM is passed on")
-            tap.check(self.is_free(), "and the lock is free")
+            self.check(self.is_free("k"), "and the lock is free")
         self.server.cli("SET", "k", "stranger", "PX", "600000")
         start = time.monotonic()
-        run = self.launch("run", "k", "-v", "-w", "2", "--", "true",
+        run = self.start("run", "k", "-v", "-w", "2", "--", "true",
                           stderr=writer)
         self.pids = ()
         self.ends(run, 75, "stderr is full: a wait ends", 20)
         took = time.monotonic() - start
         # The last word waits 5 s for a reader.
-        tap.check(6.9 < took < 12, "in time", f"{took:.2f} s")
+        self.check(6.9 < took < 12, "in time", f"{took:.2f} s")
         self.server.cli("DEL", "k")
         os.close(reader)
         os.close(writer)
@@ -171,62 +153,59 @@ class Room:
                     (("unlock", "k", "--force", "--yes"), 1),
                     (("run", "k", "--", "./none"), 127)):
                 self.server.cli("DEL", "k")
-                run = self.launch(*words, "--log", log, stderr=writer)
+                run = self.start(*words, "--log", log, stderr=writer)
                 self.ends(run, code, f"--log {log} has no reader: {words[0]}")
 
     def token_lost(self):
         """The token goes nowhere."""
-        tap = self.tap
         self.pids = ()
         writer = orphan_pipe()
-        run = self.launch("acquire", "k", stdout=writer,
+        run = self.start("acquire", "k", stdout=writer,
                           stderr=subprocess.PIPE)
         os.close(writer)
         said = run.stderr.read()
         run.stderr.close()
         self.ends(run, 70, "acquire into a pipe without a reader")
-        tap.check(b"released" in said, "says that it released", said)
-        tap.check(self.is_free(), "and did")
+        self.check(b"released" in said, "says that it released", said)
+        self.check(self.is_free("k"), "and did")
 
         def no_file_grows():
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
         with open(self.path("token"), "wb") as token:
             # pylint: disable=subprocess-popen-preexec-fn
-            run = self.launch("acquire", "k", stdout=token,
+            run = self.start("acquire", "k", stdout=token,
                               preexec_fn=no_file_grows)
         self.ends(run, 70, "acquire into a file that may not grow")
-        tap.check(self.is_free(), "releases")
+        self.check(self.is_free("k"), "releases")
 
     def token_late(self):
         """It is taken in the time of the lease, or released."""
-        tap = self.tap
         self.pids = ()
         reader, writer = full_pipe()
-        run = self.launch("acquire", "k", stdout=writer)
-        tap.check(await_(lambda: not self.is_free()),
+        run = self.start("acquire", "k", stdout=writer)
+        self.check(await_(lambda: not self.is_free("k")),
                   "acquire into a full pipe")
         run.terminate()
         self.ends(run, 143, "is ended by TERM")
-        tap.check(self.is_free(), "and releases")
-        run = self.launch("acquire", "k", "--ttl", "500ms", stdout=writer)
+        self.check(self.is_free("k"), "and releases")
+        run = self.start("acquire", "k", "--ttl", "500ms", stdout=writer)
         self.ends(run, 70, "and by the end of its lease")
-        tap.check(self.is_free(), "which is over")
-        run = self.launch("acquire", "k", stdout=writer)
-        await_(lambda: not self.is_free())
+        self.check(self.is_free("k"), "which is over")
+        run = self.start("acquire", "k", stdout=writer)
+        await_(lambda: not self.is_free("k"))
         os.close(writer)
         got = b""
         while more := os.read(reader, 65536):
             got += more
         os.close(reader)
         self.ends(run, 0, "but who reads in time")
-        tap.equal(got.strip(b"\0\n"), self.server.cli("GET", "k").strip(),
+        self.equal(got.strip(b"\0\n"), self.server.cli("GET", "k").strip(),
                   "has the token")
         self.server.cli("DEL", "k")
 
     def few_descriptors(self):
         """Not enough of them for a connection, or for CMD."""
-        tap = self.tap
         self.pids = ()
         good = []
         for limit in range(4, 16):
@@ -235,7 +214,7 @@ class Room:
             start = time.monotonic()
             with open(self.path("ran"), "wb") as ran:
                 # pylint: disable=subprocess-popen-preexec-fn
-                run = self.launch("run", "k", "--", "echo", "ran",
+                run = self.start("run", "k", "--", "echo", "ran",
                                   stdout=ran, preexec_fn=few)
             try:
                 code = run.wait(5)
@@ -247,31 +226,19 @@ class Room:
             size = os.path.getsize(self.path("ran"))
             good.append(code == 0)
             if code == 0:
-                tap.check(size > 0, f"{limit} descriptors are enough")
+                self.check(size > 0, f"{limit} descriptors are enough")
             else:
-                tap.equal((code, size), (70, 0),
+                self.equal((code, size), (70, 0),
                           f"{limit} descriptors: a fault, and no CMD")
-            tap.check(took < 4, "without a wait", f"{took:.2f} s")
-            tap.check(self.is_free(), "and nothing stays locked")
-        tap.check(not good[2] and good[-1], "6 are too few, 15 are not", good)
+            self.check(took < 4, "without a wait", f"{took:.2f} s")
+            self.check(self.is_free("k"), "and nothing stays locked")
+        self.check(not good[2] and good[-1], "6 are too few, 15 are not", good)
 
-
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    with Server() as server:
-        clean_environment(server)
-        room = Room(*map(os.path.abspath, sys.argv[1:]), server)
-        room.nobody_reads()
-        room.room_stolen()
-        room.reader_gone()
-        room.token_lost()
-        room.token_late()
-        room.few_descriptors()
-        room.tap.equal(nx(sys.argv[1], "status", "k").returncode, 1,
-                       "in the end the name is free")
-        return room.tap.done()
+    def in_the_end(self):
+        self.gives("in the end", "status k", 1, "k free\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.nobody_reads, Room.room_stolen, Room.reader_gone,
+                  Room.token_lost, Room.token_late, Room.few_descriptors,
+                  Room.in_the_end, more=["stolen_room"]))

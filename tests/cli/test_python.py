@@ -13,9 +13,7 @@ import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment, nx, skip_all
+from rig import Cases, await_, nx, play, skip_all
 
 DEBIANS_PYTHON = "/usr/bin/python3"
 
@@ -58,83 +56,78 @@ def work(server, number, locked):
             add(number)
 
 
-class Room:
+class Room(Cases):
     def __init__(self, nxlock, server):
-        self.nxlock = nxlock
-        self.server = server
-        self.tap = Tap()
+        super().__init__(nxlock, server)
         self.client, self.lock = theirs(server.socket)
 
     def nx(self, *words):
-        return nx(self.nxlock, *words)
+        return nx(self.program, *words)
 
-    def launch(self, *words):
+    def start(self, *words):
         return subprocess.Popen(
-            [self.nxlock, *words], stdin=subprocess.DEVNULL,
+            [self.program, *words], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def they_exclude_us(self):
-        tap = self.tap
-        tap.check(self.lock.acquire(blocking=False), "they hold it")
+        self.check(self.lock.acquire(blocking=False), "they hold it")
         token = self.client.get("job")
         left = self.client.pttl("job")
         for words in (["run", "job", "-n"], ["run", "job", "-w", "200ms"]):
             got = self.nx(*words, "--", "touch", self.server.folder + "/ran")
-            tap.equal(got.returncode, 75, " ".join(words) + " is busy")
-            tap.check(not os.path.exists(self.server.folder + "/ran"),
+            self.equal(got.returncode, 75, " ".join(words) + " is busy")
+            self.check(not os.path.exists(self.server.folder + "/ran"),
                       "and starts nothing")
-        tap.equal(self.nx("acquire", "job", "-n").returncode, 75,
+        self.equal(self.nx("acquire", "job", "-n").returncode, 75,
                   "acquire is busy")
         answer = json.loads(self.nx("status", "job", "--json").stdout)
-        tap.equal(answer.get("value"), token.decode(),
+        self.equal(answer.get("value"), token.decode(),
                   "status shows their token")
         uuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
         for command in ("renew", "release"):
-            tap.equal(self.nx(command, "job", uuid).returncode, 79,
+            self.equal(self.nx(command, "job", uuid).returncode, 79,
                       f"{command} is not ours to do")
-        tap.equal(self.client.get("job"), token, "their key is untouched")
-        tap.check(self.client.pttl("job") <= left, "and not prolonged")
-        tap.check(self.lock.owned(), "and they own it")
+        self.equal(self.client.get("job"), token, "their key is untouched")
+        self.check(self.client.pttl("job") <= left, "and not prolonged")
+        self.check(self.lock.owned(), "and they own it")
         self.lock.release()
-        tap.equal(self.client.exists("job"), 0, "their release frees it")
-        tap.equal(self.nx("run", "job", "-n", "--", "true").returncode, 0,
+        self.equal(self.client.exists("job"), 0, "their release frees it")
+        self.equal(self.nx("run", "job", "-n", "--", "true").returncode, 0,
                   "and then we have it")
 
     def we_exclude_them(self):
-        tap = self.tap
         token = self.nx("acquire", "job", "--ttl", "20").stdout.strip()
-        tap.equal(self.client.get("job"), token, "we hold it")
-        tap.equal(self.lock.acquire(blocking=False), False,
+        self.equal(self.client.get("job"), token, "we hold it")
+        self.equal(self.lock.acquire(blocking=False), False,
                   "acquire(blocking=False) is False")
-        tap.equal(self.lock.acquire(blocking_timeout=0.2), False,
+        self.equal(self.lock.acquire(blocking_timeout=0.2), False,
                   "acquire(blocking_timeout=0.2) is False")
-        tap.check(self.lock.locked() and not self.lock.owned(),
+        self.check(self.lock.locked() and not self.lock.owned(),
                   "locked, and not theirs")
         self.lock.local.token = b"a token that is theirs"
         try:
             self.lock.release()
-            tap.check(False, "their release is refused")
+            self.check(False, "their release is refused")
         except redis.exceptions.LockNotOwnedError:
-            tap.check(True, "their release is refused")
-        tap.equal(self.client.get("job"), token, "our key is untouched")
-        tap.check(18000 < self.client.pttl("job") <= 20000, "with its lease")
-        tap.equal(self.nx("release", "job", token).returncode, 0,
+            self.check(True, "their release is refused")
+        self.equal(self.client.get("job"), token, "our key is untouched")
+        self.check(18000 < self.client.pttl("job") <= 20000, "with its lease")
+        self.equal(self.nx("release", "job", token).returncode, 0,
                   "our release frees it")
-        tap.check(self.lock.acquire(blocking=False), "and then they have it")
+        self.check(self.lock.acquire(blocking=False), "and then they have it")
         self.lock.release()
 
     def we_lose_it_to_them(self):
-        tap = self.tap
         fifo = self.server.folder + "/end"
         os.mkfifo(fifo)
-        run = self.launch("run", "job", "--", "cat", fifo)
-        tap.check(await_(lambda: self.client.exists("job")), "we hold it")
+        run = self.start("run", "job", "--", "cat", fifo)
+        self.check(await_(lambda: self.client.exists("job")), "we hold it")
         self.client.delete("job")
-        tap.check(self.lock.acquire(blocking=False), "they take it")
+        self.check(self.lock.acquire(blocking=False), "they take it")
         with open(fifo, "wb"):
             pass
-        tap.equal(run.wait(30), 79, "our command ends: 79")
-        tap.check(self.lock.owned(), "and they own it still")
+        self.equal(run.wait(30), 79, "our command ends: 79")
+        self.check(self.lock.owned(), "and they own it still")
         self.lock.release()
 
     def scripts(self):
@@ -144,39 +137,38 @@ class Room:
                    for name in ("eval", "evalsha"))
 
     def waits(self):
-        tap = self.tap
         self.lock.acquire()
         before = self.scripts()
-        run = self.launch("run", "job", "--", "echo", "ran")
-        tap.check(await_(lambda: self.scripts() > before), "we wait")
-        tap.equal(run.poll(), None, "and do not run")
+        run = self.start("run", "job", "--", "echo", "ran")
+        self.check(await_(lambda: self.scripts() > before), "we wait")
+        self.equal(run.poll(), None, "and do not run")
         self.lock.release()
         out, said = run.communicate(timeout=30)
-        tap.equal((run.returncode, out, said), (0, b"ran\n", b""),
+        self.equal((run.returncode, out, said), (0, b"ran\n", b""),
                   "until they release")
 
         fifo = self.server.folder + "/fifo"
         os.mkfifo(fifo)
-        run = self.launch("run", "job", "--", "cat", fifo)
-        tap.check(await_(lambda: self.client.exists("job")), "we run")
+        run = self.start("run", "job", "--", "cat", fifo)
+        self.check(await_(lambda: self.client.exists("job")), "we run")
         got = []
         waiter = threading.Thread(
             target=lambda: got.append(self.lock.acquire(blocking_timeout=30)))
         before = self.client.info("commandstats")["cmdstat_set"]["calls"]
         waiter.start()
-        tap.check(await_(lambda: self.client.info("commandstats")
+        self.check(await_(lambda: self.client.info("commandstats")
                          ["cmdstat_set"]["calls"] > before), "they wait")
-        tap.equal(got, [], "and have nothing")
+        self.equal(got, [], "and have nothing")
         with open(fifo, "wb"):
             pass
-        tap.equal(run.wait(30), 0, "our command ends")
+        self.equal(run.wait(30), 0, "our command ends")
         waiter.join(30)
-        tap.equal(got, [True], "and they have it")
+        self.equal(got, [True], "and they have it")
         self.client.delete("job")
 
         short = theirs(self.server.socket, timeout=0.3)[1]
         short.acquire()
-        tap.equal(self.nx("run", "job", "-w", "10", "--", "true").returncode,
+        self.equal(self.nx("run", "job", "-w", "10", "--", "true").returncode,
                   0, "a lease of theirs that runs out is ours")
 
     def count(self, locked):
@@ -188,7 +180,7 @@ class Room:
                        "echo $((n + 1)) > \"$1\"\n")
         with open(number, "w", encoding="ascii") as file:
             file.write("0\n")
-        under = [self.nxlock, "run", "count", "--"] if locked else []
+        under = [self.program, "run", "count", "--"] if locked else []
         loop = "i=0; while [ $i -lt $0 ]; do \"$@\" || exit; i=$((i + 1)); done"
         workers = []
         for _ in range(WORKERS):
@@ -206,34 +198,23 @@ class Room:
     def counts(self):
         total = 2 * WORKERS * EACH
         number, _ = self.count(False)
-        self.tap.check(number < total,
+        self.check(number < total,
                        f"without the lock {total - number} of {total} are "
                        "lost")
         began = time.monotonic()
         number, codes = self.count(True)
         print(f"# {total} additions in {time.monotonic() - began:.1f} s")
-        self.tap.equal(number, total,
+        self.equal(number, total,
                        f"{WORKERS} python workers and {WORKERS} nxlock "
                        "shells lose nothing")
-        self.tap.equal(codes, [0] * len(codes), "and each of them is content")
-        self.tap.equal(self.client.exists("count"), 0, "the lock is free")
-
-    def run(self):
-        for part in (self.they_exclude_us, self.we_exclude_them,
-                     self.we_lose_it_to_them, self.waits, self.counts):
-            part()
-        return self.tap.done()
-
-
-def main(nxlock):
-    with Server() as server:
-        clean_environment(server)
-        print(f"# redis-py {redis.__version__}")
-        return Room(nxlock, server).run()
+        self.equal(codes, [0] * len(codes), "and each of them is content")
+        self.equal(self.client.exists("count"), 0, "the lock is free")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--worker":
         work(sys.argv[2], sys.argv[3], sys.argv[4] == "locked")
         sys.exit(0)
-    sys.exit(main(sys.argv[1]))
+    print(f"# redis-py {redis.__version__}")
+    sys.exit(play(Room, Room.they_exclude_us, Room.we_exclude_them,
+                  Room.we_lose_it_to_them, Room.waits, Room.counts))

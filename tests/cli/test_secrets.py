@@ -13,9 +13,7 @@ shown: they release nothing.
 import os
 import sys
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, clean_environment, nx
+from rig import Cases, nx, play
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 # As it may come out of a copy, or of a variable that holds more than it.
@@ -109,28 +107,23 @@ def slips(command, word):
         yield ["k", f"--json={word}"]
 
 
-class Room:
-    def __init__(self, nxlock, server):
-        self.nxlock = nxlock
-        self.server = server
-        self.tap = Tap()
-
+class Room(Cases):
     def hidden(self, words, secrets, what, code=None):
         """The line is refused, and no message has any of the secrets."""
         if words[0] == "run" and "--" not in words:
             words = words + ["--", "true"]
-        got = nx(self.nxlock, *words)
+        got = nx(self.program, *words)
         said = got.stderr.decode("utf-8", "replace").lower()
         bad = [one for one in secrets if one.lower() in said]
         good = not bad and (code is None or got.returncode == code)
         if not good:
-            self.tap.check(False, what, f"{words}\n{got.returncode}: {said}")
+            self.check(False, what, f"{words}\n{got.returncode}: {said}")
         return good
 
     def all_hidden(self, lines, secrets, what, code=None):
         lines = list(lines)
         good = [self.hidden(line, secrets, what, code) for line in lines]
-        self.tap.check(lines and all(good), f"{what}: {len(lines)} lines")
+        self.check(lines and all(good), f"{what}: {len(lines)} lines")
 
     def tokens(self):
         # A beginning that is no secret, and any part after that.
@@ -153,8 +146,8 @@ class Room:
             self.hidden(line, [TOKEN[:13], TOKEN[9:23]], "held", 75)
         for line in (["status", "k"], ["status", "k", "-v"],
                      ["status", "k", "--json"]):
-            got = nx(self.nxlock, *line)
-            self.tap.check(got.returncode == 0 and
+            got = nx(self.program, *line)
+            self.check(got.returncode == 0 and
                            TOKEN[9:23].encode() not in got.stdout,
                            f"{line} does not give the token away", got.stdout)
         self.server.cli("DEL", "k")
@@ -201,18 +194,5 @@ class Room:
             [word], "a password before the command", 64)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with Server() as server:
-        clean_environment(server)
-        room = Room(sys.argv[1], server)
-        room.tokens()
-        room.held()
-        room.urls()
-        room.flags()
-        return room.tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.tokens, Room.held, Room.urls, Room.flags))

@@ -12,11 +12,8 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, clean_environment, nx
+from rig import Cases, nx, play
 
 SECRET = "Zqx7Wk9"
 OTHER = 65534  # another user
@@ -28,21 +25,26 @@ def subsets(names):
         yield from itertools.combinations(names, count)
 
 
-class Room:
-    def __init__(self, nxlock, server, folder):
-        self.nxlock, self.server, self.folder = nxlock, server, folder
-        self.tap = Tap()
-        self.conf = os.path.join(folder, "conf")
+class Room(Cases):
+    def __init__(self, nxlock, server):
+        super().__init__(nxlock, server)
+        self.folder = self.path("sources")
+        os.mkdir(self.folder)
+        server.cli("ACL", "SETUSER", "app", "on", ">" + SECRET, "~*", "&*",
+                   "+@all")
+        self.conf = os.path.join(self.folder, "conf")
         self.env = {name: value for name, value in os.environ.items()
                     if name != "NXLOCK_URL"}
         self.env["NXLOCK_CONFIG"] = self.conf
         self.write("conf", "")
+        for folder in server.folder, self.folder:
+            os.chmod(folder, 0o755)
         self.can_change = os.geteuid() == 0 and \
             self.nx("--version", as_other=True).returncode == 0
         if not self.can_change:
             print("# SKIP other users: not root, or they may not run nxlock")
 
-    def write(self, name, text, mode=0o600):
+    def write(self, name, text="", mode=0o600):
         path = os.path.join(self.folder, name)
         if os.path.lexists(path):
             os.remove(path)
@@ -57,8 +59,8 @@ class Room:
                {**self.env, **environ}.items() if value is not None}
         if as_other:
             return nx("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}",
-                      "--clear-groups", self.nxlock, *words, env=env, cwd="/")
-        return nx(self.nxlock, *words, env=env)
+                      "--clear-groups", self.program, *words, env=env, cwd="/")
+        return nx(self.program, *words, env=env)
 
     def sources(self, *words, **environ):
         """What doctor says: the origin of each setting, and the servers. If
@@ -89,7 +91,7 @@ class Room:
                 good = isinstance(got, dict) and got.get(what) == want
             if not good:
                 wrong.append(f"{chosen}: {got} {more}, not {want}")
-        self.tap.check(not wrong, f"{what}: the first source decides, alone",
+        self.check(not wrong, f"{what}: the first source decides, alone",
                        "\n".join(wrong))
 
     def which_url(self):
@@ -130,16 +132,16 @@ class Room:
         self.matrix("url", origin, setup, wanted)
         for name in ("NXLOCK_URL", "NXLOCK_URL_FILE"):
             setup(())
-            self.tap.equal(self.sources(**{name: ""})[0].get("url"), DEFAULT,
+            self.equal(self.sources(**{name: ""})[0].get("url"), DEFAULT,
                            f"an empty {name} is the same as none")
             setup(("conf",))
             got = self.sources(**{name: ""})
-            self.tap.equal((got[0].get("url"), got[1]),
+            self.equal((got[0].get("url"), got[1]),
                            (origin["conf"], [at["conf"]]),
                            f"an empty {name}: the next source decides")
         setup(())
         got = self.sources(REDIS_URL=at["-u"])
-        self.tap.equal(got[0].get("url"), DEFAULT, "REDIS_URL is none")
+        self.equal(got[0].get("url"), DEFAULT, "REDIS_URL is none")
 
     def which_prefix(self):
         url = f"unix://{self.folder}/none.sock"
@@ -159,10 +161,10 @@ class Room:
         self.write("conf", "prefix = app:\n")
         got = self.nx("run", "job", "-c", "echo $NXLOCK_KEY", "-u",
                       f"{self.server.url}?prefix=x:")
-        self.tap.equal(got.stdout, b"x:job\n", "that of the URL is used")
+        self.equal(got.stdout, b"x:job\n", "that of the URL is used")
         got = self.nx("run", "job", "-c", "echo $NXLOCK_KEY", "-u",
                       self.server.url)
-        self.tap.equal(got.stdout, b"app:job\n", "and the file's, for any URL")
+        self.equal(got.stdout, b"app:job\n", "and the file's, for any URL")
 
     def which_password(self):
         """The file's is for the file's own servers; with NXLOCK_URL it is not
@@ -201,14 +203,14 @@ class Room:
             self.matrix(what, origin, setup, wanted)
         self.write("conf", f"password-file = {pw}\n")
         got = self.sources(NXLOCK_URL=f"unix://{sock}")[0]
-        self.tap.check("password-file" not in got, "the password of the file "
+        self.check("password-file" not in got, "the password of the file "
                        "is not for the server of NXLOCK_URL", got)
         got = self.sources()[0]
-        self.tap.equal(got.get("password-file"), self.conf + " line 1",
+        self.equal(got.get("password-file"), self.conf + " line 1",
                        "but for the default server")
         for name in ("NXLOCK_PASSWORD", "NXLOCK_PASSWORD_FILE"):
             got = self.sources(**{name: ""})[0]
-            self.tap.equal(got.get("password-file"), self.conf + " line 1",
+            self.equal(got.get("password-file"), self.conf + " line 1",
                            f"an empty {name} is the same as none")
 
     def which_ca(self):
@@ -234,21 +236,21 @@ class Room:
         setup(("conf",))
         for words in (("--insecure",), ("-u", "rediss://127.0.0.1:1")):
             got = self.sources(*words)[0]
-            self.tap.check(isinstance(got, dict) and "cacert" not in got,
+            self.check(isinstance(got, dict) and "cacert" not in got,
                            f"not with {words}", got)
         self.write("conf", "url = rediss://127.0.0.1:1?cacertdir=/\n"
                            f"cacert = {ca}\n")
         got = self.sources()[0]
-        self.tap.check(isinstance(got, dict) and "cacert" not in got,
+        self.check(isinstance(got, dict) and "cacert" not in got,
                        "nor beside a cacertdir in the URL", got)
         self.write("conf", f"url = redis://127.0.0.1:1\ncacert = {ca}\n")
         got, words = self.sources()
-        self.tap.check(got == 78 and "rediss://" in words and
+        self.check(got == 78 and "rediss://" in words and
                        self.conf + " line 2" in words,
                        "a cacert for a URL of the file without TLS is an "
                        "error, with its line", words)
         self.write("conf", f"cacert = {ca}\n")
-        self.tap.check("cacert" not in self.sources()[0],
+        self.check("cacert" not in self.sources()[0],
                        "but not for the default server")
 
     def which_default(self):
@@ -264,20 +266,20 @@ class Room:
                 ("", ("--ttl", "10s"), "10000"))
         for text, words, wanted in rows:
             self.write("conf", text)
-            self.tap.equal(ttl(*words), wanted, f"ttl: {text!r} {words}")
+            self.equal(ttl(*words), wanted, f"ttl: {text!r} {words}")
         self.write("conf", "ttl = 20s\nwait = 50ms\nlog = none\ngrace = 1s\n"
                            "keep-trying = 5s\n")
         got = self.sources("-u", url)[0]
-        self.tap.equal([got.get(n) for n in ("ttl", "wait", "log", "grace",
+        self.equal([got.get(n) for n in ("ttl", "wait", "log", "grace",
                                              "keep-trying")],
                        [f"{self.conf} line {n}" for n in range(1, 6)],
                        "doctor says where they come from")
         self.server.cli("SET", "job", "other", "PX", "60000")
         got = self.nx("run", "job", "-u", url, "--", "true")
-        self.tap.equal(got.returncode, 75, "wait is a limit")
+        self.equal(got.returncode, 75, "wait is a limit")
         self.write("conf", "wait = 1d\n")
         got = self.nx("run", "job", "-u", url, "-n", "-E", "3", "--", "true")
-        self.tap.equal((got.returncode, got.stderr), (3, b""),
+        self.equal((got.returncode, got.stderr), (3, b""),
                        "-n goes before it")
         self.server.cli("DEL", "job")
         for text, words, line in (("ttl = 20s\n", ("--grace", "15s"),
@@ -286,7 +288,7 @@ class Room:
                                    "--grace 15s is from ")):
             self.write("conf", text)
             got = self.nx("run", "job", "-u", url, *words, "--", "true")
-            self.tap.check(got.returncode == 64 and
+            self.check(got.returncode == 64 and
                            f"{line}{self.conf} line 1".encode() in got.stderr,
                            "times that do not fit are named with their line",
                            got.stderr)
@@ -299,7 +301,7 @@ class Room:
         got = self.nx("run", "x", "-n", *words, "--", "touch", marker,
                       as_other=as_other, **environ)
         text = got.stderr.decode()
-        self.tap.check(
+        self.check(
             got.returncode == code and not os.path.exists(marker) and
             SECRET not in text and all(word in text for word in says),
             f"{what}: nothing runs", f"{got.returncode}: {text}")
@@ -372,7 +374,7 @@ class Room:
                        f"{self.server.socket} \r\n",
                 "password": SECRET + "\r\nmore\n"}[kind])
             got = self.nx("run", "x", "-n", *words, "--", "true", **environ)
-            self.tap.equal((got.returncode, got.stderr), (0, b""),
+            self.equal((got.returncode, got.stderr), (0, b""),
                            f"{name} of mode 600 is used")
             self.write("state", None)
         self.write("conf", "")
@@ -416,11 +418,11 @@ class Room:
                          code, says, words=words, **environ)
         for environ in ({"NXLOCK_URL": "redis:/x"}, {"NXLOCK_URL_FILE": "/x"}):
             got = self.nx("run", "x", "-n", "-u", url, "--", "true", **environ)
-            self.tap.equal((got.returncode, got.stderr), (0, b""),
+            self.equal((got.returncode, got.stderr), (0, b""),
                            f"{environ} does not count behind -u")
         self.write("conf", "url = redis:/x\n")
         got = self.nx("run", "x", "-n", "-u", url, "--", "true")
-        self.tap.equal((got.returncode, got.stderr), (0, b""),
+        self.equal((got.returncode, got.stderr), (0, b""),
                        "nor does a wrong URL of the file")
 
     def conf_lines(self):
@@ -463,13 +465,13 @@ class Room:
             self.refused(f"the file with {text[:30]!r}", 78, self.conf + ":",
                          *says, words=url)
         self.write("conf", " \t# c\r\n\r\n ttl\t=\t3s \r\nkeep_trying=4s\r\n\n")
-        self.tap.equal([self.sources(*url)[0].get(name) for name in
+        self.equal([self.sources(*url)[0].get(name) for name in
                         ("ttl", "keep-trying")],
                        [self.conf + " line 3", self.conf + " line 4"],
                        "blanks, CR, empty lines, comments and '_' are fine")
         self.write("conf", "ttl = soon\n")
         got = self.nx("status", "--help")
-        self.tap.equal(got.returncode, 0, "--help is shown all the same")
+        self.equal(got.returncode, 0, "--help is shown all the same")
 
     def conf_states(self):
         """The file itself, in every state."""
@@ -497,14 +499,14 @@ class Room:
                 self.refused(what, 78, self.conf, says, words=url)
             else:
                 got = self.nx("run", "x", "-n", *url, "--", "true")
-                self.tap.equal((got.returncode, got.stderr), (0, b""),
+                self.equal((got.returncode, got.stderr), (0, b""),
                                what + " is fine")
         self.write("conf", None)
         self.refused("NXLOCK_CONFIG names a file that is not there", 78,
                      self.conf, "No such file", words=url)
         for instead in ("none", ""):
             got = self.sources(*url, NXLOCK_CONFIG=instead)[0]
-            self.tap.equal(got.get("url"), "-u", f"NXLOCK_CONFIG={instead}")
+            self.equal(got.get("url"), "-u", f"NXLOCK_CONFIG={instead}")
         for what, make, end in (("a folder", os.mkdir, os.rmdir),
                                 ("a pipe", os.mkfifo, os.remove)):
             make(self.conf)
@@ -524,7 +526,7 @@ class Room:
                      words=url)
         self.write("conf", "url = unix:///nowhere/mine\n", 0o644)
         got = self.nx("status", "x", as_other=True)
-        self.tap.check(got.returncode == 69 and b"nowhere/mine" in got.stderr
+        self.check(got.returncode == 69 and b"nowhere/mine" in got.stderr
                        and f"the URL is from {self.conf} line 1".encode() in
                        got.stderr, "a file of root is used by others",
                        got.stderr)
@@ -539,7 +541,7 @@ class Room:
         os.chmod(self.server.socket, 0o777)
         os.chmod(self.server.folder, 0o755)
         got = self.nx("status", "x", "--url-file", group, as_other=True)
-        self.tap.equal((got.returncode, got.stderr), (1, b""),
+        self.equal((got.returncode, got.stderr), (1, b""),
                        "a URL file that root lets a group read is used")
         os.chmod(group, 0o444)
         self.refused("one that all may read", 78, "chmod 600",
@@ -559,20 +561,19 @@ class Room:
         env = {**self.env, "NXLOCK_URL": "unix:///nowhere/x"}
         del env["NXLOCK_CONFIG"]
         for probe in (True, False):
-            words = ["true"] if probe else [self.nxlock, "doctor"]
+            words = ["true"] if probe else [self.program, "doctor"]
             got = subprocess.run(
                 ["unshare", *root, "-m", "sh", "-c", script, "sh", *words],
                 capture_output=True, check=False, env=env, timeout=60)
             if probe and got.returncode != 0:
                 print("# SKIP the path: " + got.stderr.decode().strip())
                 return
-        self.tap.check(b"ttl: from /etc/nxlock.conf line 1.\n" in got.stdout,
+        self.check(b"ttl: from /etc/nxlock.conf line 1.\n" in got.stdout,
                        "the file is /etc/nxlock.conf", got.stdout + got.stderr)
 
     # --------------------------------------------------------- what is printed
 
     def output(self):
-        tap = self.tap
         text = (f"url = redis://app:{SECRET}@127.0.0.1:1\n"
                 f"url = redis://127.0.0.1:2?password={SECRET}\nttl = 20s\n")
         self.write("conf", text)
@@ -587,12 +588,12 @@ class Room:
                                      "NXLOCK_PASSWORD": SECRET}),
                                (("-u", f"redis://:{SECRET}@127.0.0.1:1"), {})):
             got = self.nx("doctor", *words, **environ)
-            tap.check(SECRET.encode() not in got.stdout + got.stderr and
+            self.check(SECRET.encode() not in got.stdout + got.stderr and
                       got.returncode in (69, 78),
                       f"no secret: {words[:1]} {list(environ)}",
                       got.stdout + got.stderr)
         got = self.nx("config")
-        tap.check(got.returncode == 64 and b"no command 'config'" in
+        self.check(got.returncode == 64 and b"no command 'config'" in
                   got.stderr, "there is no command config", got.stderr)
 
     # ----------------------------------------------------------- with a server
@@ -604,7 +605,7 @@ class Room:
             got = self.nx(*words, **environ)
             return got.returncode, [json.loads(line)["event"] for line in
                                     got.stderr.splitlines() if line[:1] == b"{"]
-        tap, url = self.tap, self.server.url
+        url = self.server.url
         self.write("conf", f"log = json\nurl = {url}\n")
         for words, wanted in (
                 (("run", "logged", "--", "true"), "ended"),
@@ -616,21 +617,21 @@ class Room:
                 (("status", "logged"), None),
                 (("list",), None)):
             code, found = events(*words)
-            tap.check(code == (words[0] == "status") and
+            self.check(code == (words[0] == "status") and
                       (found[-1:] == [wanted] if wanted else not found),
                       f"log in a file: {' '.join(words)}", (code, found))
         self.write("conf", f"# it\nlog = syslog\nurl = {url}\n")
         got = self.nx("run", "logged", "--", "true",
                       NXLOCK_LOG_SOCKET="/nowhere/log")
-        tap.check(got.returncode == 0 and b"to syslog at /nowhere/log"
+        self.check(got.returncode == 0 and b"to syslog at /nowhere/log"
                   in got.stderr and f"--log syslog is from {self.conf} line 2"
                   .encode() in got.stderr, "a log that is not there is named "
                   "with its line", got.stderr)
 
     def at_work(self):
         """What the file says happens, and inside CMD too."""
-        tap, url = self.tap, self.server.url
-        inner = f"'{self.nxlock}' status job"
+        url = self.server.url
+        inner = f"'{self.program}' status job"
         secret = f"unix://app:{SECRET}@{self.server.socket}"
         urls = self.write("urls", secret)
         pw = self.write("pw", SECRET)
@@ -647,43 +648,22 @@ class Room:
                  {"NXLOCK_URL_FILE": urls})):
             self.write("conf", text)
             got = self.nx("run", "job", "-c", f"cd / && {inner}", **environ)
-            tap.check(got.returncode == 0 and b"job held by" in got.stdout,
+            self.check(got.returncode == 0 and b"job held by" in got.stdout,
                       f"{what}: an nxlock inside sees the same lock",
                       got.stdout + got.stderr)
-            tap.check(SECRET.encode() not in self.nx(
+            self.check(SECRET.encode() not in self.nx(
                 "run", "job", "-c", "env", **environ).stdout,
                 "and CMD sees no password")
         self.write("conf", f"url = {url}\n")
         got = self.nx("run", "job", "-u", url, "-c", inner)
-        tap.check(b"job held by" in got.stdout, "-u: inside too", got)
+        self.check(b"job held by" in got.stdout, "-u: inside too", got)
         got = self.nx("status", "x", "-u", "unix:///nowhere/at-all")
-        tap.check(b"the URL is from" not in got.stderr, "-u needs no origin",
+        self.check(b"the URL is from" not in got.stderr, "-u needs no origin",
                   got.stderr)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with Server() as server, tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        clean_environment(server)
-        server.cli("ACL", "SETUSER", "app", "on", ">" + SECRET, "~*", "&*",
-                   "+@all")
-        room = Room(os.path.abspath(sys.argv[1]), server, folder)
-        room.which_url()
-        room.which_prefix()
-        room.which_password()
-        room.which_ca()
-        room.which_default()
-        room.files()
-        room.values()
-        room.conf_lines()
-        room.conf_states()
-        room.output()
-        room.at_work()
-        room.log()
-        return room.tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.which_url, Room.which_prefix, Room.which_password,
+                  Room.which_ca, Room.which_default, Room.files, Room.values,
+                  Room.conf_lines, Room.conf_states, Room.output, Room.at_work,
+                  Room.log))

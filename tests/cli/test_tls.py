@@ -17,10 +17,7 @@ import threading
 import time
 import urllib.parse
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import (Tap, TlsServer, await_, clean_environment, free_port,
-                 nx)
+from rig import Cases, TlsServer, await_, free_port, nx, play
 
 SECONDS = 8  # for what is to end after a time-out of 300 ms, on a slow machine
 
@@ -41,9 +38,9 @@ def peer(answer):
         listener.shutdown(socket.SHUT_RDWR)
 
 
-class Room:
+class Room(Cases):
     def __init__(self, nxlock, server):
-        self.nxlock, self.server, self.tap = nxlock, server, Tap()
+        super().__init__(nxlock, server)
         self.url = f"rediss://127.0.0.1:{server.port}"
         self.ca = server.file("ca.pem")
         self.trust = self.trusting()
@@ -54,11 +51,11 @@ class Room:
         query = urllib.parse.urlencode(parameters, quote_via=urllib.parse.quote)
         return "-u", self.url + "?" * bool(query) + query, "--cacert", self.ca
 
-    def gives(self, code, what, *words, says=(), lacks=(), **environ):
+    def both(self, code, what, *words, says=(), lacks=(), **environ):
         """Both outputs together."""
-        got = nx(self.nxlock, *words, env={**os.environ, **environ})
+        got = nx(self.program, *words, env={**os.environ, **environ})
         text = (got.stdout + got.stderr).decode()
-        self.tap.begin(
+        self.begin(
             got.returncode == code and all(one in text for one in says) and
             not any(one in text for one in lacks), what,
             f"{got.returncode}, not {code}: {text}\nwants {says}")
@@ -66,26 +63,26 @@ class Room:
 
     def refused(self, code, what, *words, says=(), **environ):
         """status, and run, which starts nothing."""
-        self.gives(code, what, "status", "x", *words, says=says, **environ)
-        self.gives(code, f"{what}: run", "run", "x", "-n", *words, "--",
+        self.both(code, what, "status", "x", *words, says=says, **environ)
+        self.both(code, f"{what}: run", "run", "x", "-n", *words, "--",
                    "touch", self.marker, says=says, **environ)
-        self.tap.check(not os.path.exists(self.marker), "starts nothing")
+        self.check(not os.path.exists(self.marker), "starts nothing")
 
     # ----------------------------------------------------------------- options
 
     def options(self):
         s, url = self.server, self.url
-        self.gives(1, "--cacert", "status", "x", *self.trust,
+        self.both(1, "--cacert", "status", "x", *self.trust,
                    says=("x free",))
-        self.gives(1, "valkeys://", "status", "x", "--cacert", self.ca,
+        self.both(1, "valkeys://", "status", "x", "--cacert", self.ca,
                    "-u", url.replace("rediss", "valkeys"))
-        self.gives(1, "--insecure", "status", "x", "-u", url, "--insecure")
-        self.gives(1, "verify=ca", "status", "x", *self.trusting(
+        self.both(1, "--insecure", "status", "x", "-u", url, "--insecure")
+        self.both(1, "verify=ca", "status", "x", *self.trusting(
             verify="ca", tls_min="1.3", tls_ciphers="ECDHE+AESGCM",
             tls_ciphersuites="TLS_AES_128_GCM_SHA256"))
-        self.gives(1, "sni", "status", "x", *self.trusting(sni="localhost"))
-        text = self.gives(1, "status -v", "status", "x", "-v", *self.trust)
-        self.tap.check("TLSv1.3" in text, "which names the version", text)
+        self.both(1, "sni", "status", "x", *self.trusting(sni="localhost"))
+        text = self.both(1, "status -v", "status", "x", "-v", *self.trust)
+        self.check("TLSv1.3" in text, "which names the version", text)
         folder = s.file("hashed")
         os.mkdir(folder)
         done = shutil.which("openssl") and subprocess.run(
@@ -93,9 +90,9 @@ class Room:
             capture_output=True, check=True, timeout=60).stdout.decode()
         if done:
             shutil.copy(self.ca, os.path.join(folder, done.strip() + ".0"))
-            self.gives(1, "cacertdir", "status", "x", "-u",
+            self.both(1, "cacertdir", "status", "x", "-u",
                        f"{url}?cacertdir={folder}")
-        self.gives(69, "an option reaches every URL", "status", "x", "-u", url,
+        self.both(69, "an option reaches every URL", "status", "x", "-u", url,
                    "-u", f"rediss://localhost:{s.port}", "--cacert",
                    "/etc/ssl/certs/ca-certificates.crt",
                    says=(f"127.0.0.1:{s.port}/0, rediss://localhost",
@@ -108,64 +105,64 @@ class Room:
         self.refused(78, "a TLS option without TLS", "-u", plain, "--cacert",
                      self.ca, says=("-u with --cacert: cacert is for TLS",
                                     "write rediss://"))
-        self.gives(78, "one of several URLs without TLS", "status", "x", "-u",
+        self.both(78, "one of several URLs without TLS", "status", "x", "-u",
                    url, "-u", "redis://127.0.0.1:1?timeout_ms=500",
                    "--insecure", says=("--insecure: URL 2 of 2: ", "for TLS"),
                    lacks=("timeout_ms",))
-        self.gives(78, "no URL", "status", "x", "--insecure", NXLOCK_URL="",
+        self.both(78, "no URL", "status", "x", "--insecure", NXLOCK_URL="",
                    says=("the default URL with --insecure: ", "for TLS"))
         self.refused(78, "no such CA file", "-u", url, "--cacert", none,
                      says=("-u with --cacert: ", f"cacert={none}",
                            "No such file"))
-        self.gives(78, "nor in a URL", "status", "x", "-u",
+        self.both(78, "nor in a URL", "status", "x", "-u",
                    f"{url}?cacert={none}", says=("-u: cacert",))
         with open(s.file("garbage"), "w", encoding="ascii") as file:
             file.write("no certificate\n")
-        self.gives(78, "a file that is none", "status", "x", "-u", url,
+        self.both(78, "a file that is none", "status", "x", "-u", url,
                    "--cacert", s.file("garbage"), says=("cacert=",))
         self.refused(78, "cert without key",
                      *self.trusting(cert=s.file("client.pem")),
                      says=("cert is given without key",))
-        self.gives(78, "a key of another certificate", "status", "x",
+        self.both(78, "a key of another certificate", "status", "x",
                    *self.trusting(cert=s.file("client.pem"),
                                   key=s.file("server.key")),
                    says=("does not belong",))
-        self.gives(78, "--insecure with a CA", "status", "x", *self.trust,
+        self.both(78, "--insecure with a CA", "status", "x", *self.trust,
                    "--insecure", says=("-u with --cacert and --insecure: ",
                                        "verify=none", "remove one"))
-        self.gives(64, "--insecure twice", "status", "x", "--insecure",
+        self.both(64, "--insecure twice", "status", "x", "--insecure",
                    "--insecure", says=("--insecure is given twice",))
-        self.gives(78, "--insecure and verify", "status", "x", "-u",
+        self.both(78, "--insecure and verify", "status", "x", "-u",
                    url + "?verify=ca", "--insecure",
                    says=("-u with --insecure: ", "verify"))
-        self.gives(78, "verify of a wrong kind", "status", "x", "-u",
+        self.both(78, "verify of a wrong kind", "status", "x", "-u",
                    url + "?verify=no", says=("must be full, ca or none",))
         for option in ("--tls", "--tls=yes"):
-            self.gives(64, option, "status", "x", option,
+            self.both(64, option, "status", "x", option,
                        says=("write rediss:// instead of redis://",))
 
     # -------------------------------------------------------- an nxlock inside
 
     def nested(self):
         s = self.server
-        inner = f"cd / && exec '{self.nxlock}' status x"
+        inner = f"cd / && exec '{self.program}' status x"
         for words in (("--cacert", "ca.pem"), ("--insecure",)):
-            got = nx(self.nxlock, "run", "x", "-u", self.url, *words, "-c",
+            got = nx(self.program, "run", "x", "-u", self.url, *words, "-c",
                      inner, cwd=s.folder)
-            self.tap.check(
+            self.check(
                 got.returncode == 0 and b"x held by" in got.stdout,
                 f"an nxlock inside has {words[0]}, from any folder", got)
         path = s.file("urls")
         with open(path, "w", encoding="ascii") as file:
             file.write(self.url + "?sni=localhost\n")
         os.chmod(path, 0o600)
-        got = nx(self.nxlock, "run", "x", "--url-file", path, "--cacert",
+        got = nx(self.program, "run", "x", "--url-file", path, "--cacert",
                  "ca.pem", "-c", inner, cwd=s.folder)
-        self.tap.check(got.returncode == 0 and b"x held by" in got.stdout,
+        self.check(got.returncode == 0 and b"x held by" in got.stdout,
                        "--url-file and options: both reach it", got)
-        got = nx(self.nxlock, "run", "x", "--url-file", path, "--cacert",
+        got = nx(self.program, "run", "x", "--url-file", path, "--cacert",
                  "ca.pem", "--pass-url", "-c", inner, cwd=s.folder)
-        self.tap.equal(got.returncode, 0, "with --pass-url, too")
+        self.equal(got.returncode, 0, "with --pass-url, too")
 
     # ---------------------------------------------------------------- failures
 
@@ -181,7 +178,7 @@ class Room:
                              "cacert=")),
                 ("self-signed", ("self-signed", "cacert=")),
                 ("unchained", ("is signed by", "does not know"))):
-            self.tap.check(s.present(name), f"the server has {name}")
+            self.check(s.present(name), f"the server has {name}")
             self.refused(69, name, *yes, says=says)
         s.present("server")
         self.refused(69, "a CA that the system does not know", "-u", self.url,
@@ -190,7 +187,7 @@ class Room:
                                  ("wrong-host", {"verify": "ca"}),
                                  ("chained", {})):
             s.present(name)
-            self.gives(1, f"{name}, {parameters}", "status", "x",
+            self.both(1, f"{name}, {parameters}", "status", "x",
                        *self.trusting(**parameters))
         s.present("server")
 
@@ -199,7 +196,7 @@ class Room:
         self.refused(69, "a server without TLS 1.3",
                      *self.trusting(tls_min="1.3"),
                      says=("no TLS version in common", "tls_min"))
-        self.gives(1, "which is no matter without", "status", "x", *self.trust)
+        self.both(1, "which is no matter without", "status", "x", *self.trust)
         self.refused(69, "no cipher in common",
                      *self.trusting(tls_ciphers="AES256-SHA256"),
                      says=("cipher",))
@@ -217,21 +214,21 @@ class Room:
                          *self.trusting(cert=s.file("foreign-client.pem"),
                                         key=s.file("foreign-client.key")),
                          says=("does not accept the client certificate",))
-            self.gives(1, f"{version}: the right one", "status", "x",
+            self.both(1, f"{version}: the right one", "status", "x",
                        *self.trusting(cert=s.file("client.pem"),
                                       key=s.file("client.key")))
         locked = {"cert": s.file("locked-client.pem"),
                   "key": s.file("locked-client.key")}
-        self.gives(78, "a key with a password", "status", "x",
+        self.both(78, "a key with a password", "status", "x",
                    *self.trusting(**locked), says=("key=",))
         with open(s.file("word"), "w", encoding="ascii") as file:
             file.write("open sesame\n")
         os.chmod(s.file("word"), 0o600)
         with_word = self.trusting(**locked, key_password_file=s.file("word"))
-        self.gives(1, "key_password_file", "status", "x", *with_word)
-        got = nx(self.nxlock, "run", "x", *with_word, "--", self.nxlock,
+        self.both(1, "key_password_file", "status", "x", *with_word)
+        got = nx(self.program, "run", "x", *with_word, "--", self.program,
                  "status", "x")
-        self.tap.equal(got.returncode, 0, "an nxlock inside has all of it")
+        self.equal(got.returncode, 0, "an nxlock inside has all of it")
         s.cli("CONFIG", "SET", "tls-protocols", "")
         s.cli("CONFIG", "SET", "tls-auth-clients", "no")
 
@@ -248,7 +245,7 @@ class Room:
                                         "a plain Redis port",
                                         "write redis://", "300ms"))
             took = time.monotonic() - begin
-            self.tap.check(took < SECONDS, "within the time-out", took)
+            self.check(took < SECONDS, "within the time-out", took)
         s.cli("CONFIG", "SET", "port", "0")
         with peer(b"HTTP/1.1 400 Bad Request\r\n\r\n") as at:
             self.refused(69, "a peer that answers without TLS", "-u",
@@ -260,15 +257,15 @@ class Room:
     # ------------------------------------------------------------------ doctor
 
     def doctor(self, code, *words, **environ):
-        got = nx(self.nxlock, "doctor", *words,
+        got = nx(self.program, "doctor", *words,
                  env={**os.environ, **environ})
-        self.tap.equal(got.returncode, code, f"doctor, {code}")
+        self.equal(got.returncode, code, f"doctor, {code}")
         return got.stdout.decode()
 
     def finds(self, text, level, what, *parts):
         lines = [line for line in text.splitlines()
                  if re.match(rf"{level}\s+(\S+ )?{what}: ", line)]
-        self.tap.check(any(all(part in line for part in parts)
+        self.check(any(all(part in line for part in parts)
                            for line in lines),
                        f"finds {level} {what} {' '.join(parts)}", text)
 
@@ -284,7 +281,7 @@ class Room:
         self.finds(text, "FAIL", "url", "No such file")
         text = self.doctor(78, "--json",
                            *self.trusting(cert=s.file("client.pem")))
-        self.tap.check('"level":"FAIL","what":"url"' in text,
+        self.check('"level":"FAIL","what":"url"' in text,
                        "a wrong URL in JSON, too", text)
         s.present("expired")
         text = self.doctor(69, *yes)
@@ -313,7 +310,7 @@ class Room:
             f'+@all > /dev/null; "$2" doctor -u redis://app@10.1.2.3:{port}'
             "?max_ttl_ms=20; kill $!")
         got = subprocess.run(
-            [*elsewhere, "sh", "-c", script, "sh", s.program, self.nxlock],
+            [*elsewhere, "sh", "-c", script, "sh", s.program, self.program],
             env={**os.environ, "NXLOCK_PASSWORD": "Zqx7Wvk9"},
             capture_output=True, timeout=60, check=False)
         self.finds(got.stdout.decode(), "WARN", "password",
@@ -321,24 +318,10 @@ class Room:
                    "rediss://")
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    # It keeps all locks, so doctor finds nothing else.
-    with TlsServer("--appendonly", "yes", "--appendfsync", "always") as server:
-        clean_environment(server)
-        room = Room(os.path.abspath(sys.argv[1]), server)
-        room.options()
-        room.combinations()
-        room.nested()
-        room.server_certificates()
-        room.versions()
-        room.clients()
-        room.peers()
-        room.findings()
-        room.passwords()
-        return room.tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    # It keeps all locks, so doctor finds nothing else.
+    sys.exit(play(
+        Room, Room.options, Room.combinations, Room.nested,
+        Room.server_certificates, Room.versions, Room.clients, Room.peers,
+        Room.findings, Room.passwords, server=TlsServer,
+        options=("--appendonly", "yes", "--appendfsync", "always")))

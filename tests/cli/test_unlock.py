@@ -5,14 +5,10 @@ never without a word, and nothing that is no lock. Several holders are the
 matter of test_holders.py, the line that of test_line.py.
 """
 
-import os
-import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-
-from rig import Cases, Server, await_, clean_environment
-from terminal import CTRL_C, Terminal, gone
+from rig import Cases, await_, play
+from terminal import CTRL_C, Terminal
 
 UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 TOKEN = UUID + "@db7:41233:backup"
@@ -105,24 +101,11 @@ class Room(Cases):
                        f"asked at a terminal: {given}: the key afterwards")
 
     def the_evicted(self):
-        child = subprocess.Popen(
-            [self.program, "run", "x", "--ttl", "3s", "--", "sleep", "60"],
-            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run = self.launch("run", "x", "--ttl", "3s", "--", "sleep", "60")
         await_(lambda: self.there() != "")
         self.gives("held by run", "unlock x --force --yes", 0, "", ":sleep, ")
-        self.check(await_(lambda: gone(child.pid)),
-                   "held by run: it ends at its next renewal")
-        self.equal(child.wait(), 79, "held by run: its exit code, lock lost")
+        run.gives("removed: its next renewal", 79, "", "lost 'x'")
 
 
-def main(program):
-    with Server() as server:
-        clean_environment(server)
-        room = Room(program, server)
-        room.table()
-        room.at_terminal()
-        room.the_evicted()
-        return room.done()
-
-
-sys.exit(main(os.path.abspath(sys.argv[1])))
+if __name__ == "__main__":
+    sys.exit(play(Room, Room.table, Room.at_terminal, Room.the_evicted))
