@@ -26,15 +26,3 @@ int redis_start_tls(struct redis *r, const struct redis_tls *tls, ...)
     r->tls_certified = strcmp(clients, "yes") == 0;
     return redis_begin(r);
 }
-
-void redis_present(struct redis *r, const char *certificate)
-{
-    char path[LOCAL_PATH + 64], key[LOCAL_PATH + 64];
-
-    if (certs_make(r->dir, certificate, NULL) != 0)
-        return;
-    snprintf(path, sizeof(path), "%s/%s.pem", r->dir, certificate);
-    snprintf(key, sizeof(key), "%s/%s.key", r->dir, certificate);
-    redis_run(
-        r, "CONFIG", "SET", "tls-cert-file", path, "tls-key-file", key, NULL);
-}

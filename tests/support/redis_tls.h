@@ -22,8 +22,4 @@ struct redis_tls {
 int redis_start_tls(struct redis *r, const struct redis_tls *tls, ...)
     __attribute__((sentinel));
 
-/* Who connects from now on meets another certificate of certs.h, made anew.
- * Open connections stay. From Redis 7.0 on. */
-void redis_present(struct redis *r, const char *certificate);
-
 #endif

@@ -244,12 +244,6 @@ static inline struct request *rig_submit(unsigned i)
     return &rig.request[i];
 }
 
-static inline struct request *rig_submit_release(unsigned i)
-{
-    rig.verb[i].kind = VERB_RELEASE;
-    return rig_submit(i);
-}
-
 static inline bool rig_abandon(unsigned i, bool undo)
 {
     return server_cancel(&rig.request[i], undo, rig.now);

@@ -64,13 +64,6 @@ static inline struct verb verb_of(char letter)
         .want_left = letter == 'A'};
 }
 
-/* How many ways there are for a value that is a token, without timestamps. */
-static inline unsigned token_strategies(int kind)
-{
-    static const unsigned strategies[VERB_KINDS] = {2, 2, 2, 2, 2};
-    return strategies[kind];
-}
-
 /* On a connection of which only that strategy is known. */
 static inline void begin(char letter, unsigned strategy)
 {
