@@ -68,10 +68,11 @@
  *     ready?), holds NAME, description, message, prefix, servers, connected (to
  *     how many), warnings (calls of options.warning), stats FIELD, facts FIELD
  *     [of server 2]: of nxl_stats, nxl_server_facts.
- *   server, server 2: a command of Redis, in capitals; freeze, thaw, kill,
- *     restart, follow server 2, follow nobody, promote; step clock 3600, by so
- *     many seconds from this machine's. Values: calls COMMAND
- *     (how often it ran), clients, lasting keys, info SECTION FIELD.
+ *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
+ *     wait for the reply; freeze, thaw, kill, restart, promote, follow server 2,
+ *     follow nobody; step clock 3600, by so many seconds from this machine's.
+ *     Values: calls COMMAND (how often it ran), clients, lasting keys, info
+ *     SECTION FIELD.
  *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so
  *     many of all it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
  *     changed is undone after the scene.
@@ -114,6 +115,7 @@
 enum {
     SCENE_NAMES = 40, /* handles, clients and kept values of a scene */
     SCENE_EVENTS = 16,
+    SCENE_SENT = 4, /* commands whose replies nobody awaits */
     SCENE_ROOM = 512,
     SCENE_UNTIL_MS = 30000
 };
@@ -213,6 +215,8 @@ static struct {
     const char *path;
     struct thing things[SCENE_NAMES];
     size_t count;
+    redisContext *sending[SCENE_SENT];
+    size_t sent;
     char why[4096]; /* the last step was not as expected */
 } stage;
 

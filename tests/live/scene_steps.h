@@ -106,6 +106,8 @@ static void play_server(size_t index, struct words *words, struct outcome *o)
     char port[8];
     if (has(words) && words->at->text[0] >= 'A' && words->at->text[0] <= 'Z') {
         ask_server(index, words, o);
+    } else if (accept(words, "begin")) {
+        begin_at_server(index, words);
     } else if (accept(words, "calls")) {
         give_number(o, redis_calls(server_of, take(words)->text));
     } else if (accept(words, "clients")) {

@@ -149,6 +149,8 @@ static void note_change(size_t index, const struct words *words)
     } else if (count > 2 && word_is(w, "ACL") && word_is(w + 1, "SETUSER")) {
         if (strcmp(w[2].text, "default") != 0)
             undo_later(index, "ACL", "DELUSER", w[2].text, "");
+        else
+            undo_later(index, "ACL", "SETUSER", "default", "+@all");
     } else if (word_is(w, "REPLICAOF") || word_is(w, "SLAVEOF")) {
         undo_later(index, "SLAVEOF", "NO", "ONE", "");
     }
@@ -172,6 +174,30 @@ static struct word word_of_reply(const redisReply *reply)
         all = longer;
     }
     return all;
+}
+
+/* Sends a command over a connection of its own and does not wait for the reply:
+ * a script that runs until SCRIPT KILL. */
+static void begin_at_server(size_t index, struct words *words)
+{
+    const char *texts[96];
+    size_t count = 0;
+    int done = 0;
+    redisContext *context = redisConnectUnix(servers[index].path);
+    if (!context || context->err || stage.sent == SCENE_SENT)
+        file_error("no connection to the server");
+    stage.sending[stage.sent++] = context;
+    while (has(words))
+        texts[count++] = take(words)->text;
+    redisAppendCommandArgv(context, (int)count, texts, NULL);
+    while (!done && redisBufferWrite(context, &done) == REDIS_OK)
+        ;
+}
+
+static void end_sending(void)
+{
+    while (stage.sent > 0)
+        redisFree(stage.sending[--stage.sent]);
 }
 
 static void ask_server(size_t index, struct words *words, struct outcome *o)

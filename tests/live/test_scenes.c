@@ -29,6 +29,7 @@ static int end_scene(void **state)
             if (clients || stage.things[i].kind == A_LOCK)
                 free_thing(&stage.things[i]);
     quorum_mend(state);
+    end_sending();
     undo_changes();
     if (clock_offset_s)
         *clock_offset_s = 0;
