@@ -62,7 +62,8 @@ static void of_begin(void **state)
         {"begin", "r and r.open and mode ~= 'retry'", "r and r.open"},
         {"begin", "r.open and mode ~= 'retry'", "mode ~= 'retry'"},
         {"begin", "elseif looks then", "elseif false then"},
-        {"begin", "if s == false then", "if s ~= nil then"},
+        {"begin", "if s == false or (k and", "if (k and"},
+        {"begin", "if s ~= false and (not s", "if (not s"},
         {"begin", "if left == -2 then", "if left ~= -2 then"},
         {"begin", "not looks and holds(s, key, token)", "holds(s, key, token)"},
         {"begin", "not looks and holds(s, key, token)", "false"},
@@ -189,7 +190,7 @@ static void of_the_line(void **state)
         {"begin", "gone == 1 and not stands", "not stands"},
         {"tell", "gone == 1 and not stands", "not stands"},
         {"tell", "if gap and leaves_gap", "if false and leaves_gap"},
-        {"tell", "w.known and fits(s, w.token)", "fits(s, w.token)"},
+        {"tell", "w.known and not w.deaf", "not w.deaf"},
         {"tell", "not mark or mark == 64", "true"},
     };
     RUN(changes);
