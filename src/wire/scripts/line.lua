@@ -41,13 +41,14 @@ local function channel_of(client, key)
     end
     return 'nxl:' .. client .. ':' .. key
 end
--- How many listen to each of the channels. Of '-', which is none, that is not
--- known, and maybe of no other either.
+-- How many listen to each of the channels; -1: that is not known. '-' is none.
 local function listeners(channels)
-    local asked, heard = {}, {}
+    local asked, heard = {}, {['-'] = -1}
     for i = 1, #channels do
-        if channels[i] ~= '-' then
-            asked[#asked + 1] = channels[i]
+        local channel = channels[i]
+        if not heard[channel] then
+            heard[channel] = -1
+            asked[#asked + 1] = channel
         end
     end
     local seen = #asked > 0 and
@@ -59,14 +60,14 @@ local function listeners(channels)
 end
 -- Of one of them; -1 if that is not known.
 local function hears(channel)
-    return listeners({channel})[channel] or -1
+    return listeners({channel})[channel]
 end
 -- What is published to a waiter (lock/line_messages.c takes it):
 --   TOKEN   the lock was granted to this token
 --   ?TOKEN  this token is the first in line: ask soon, and often
---   !TOKEN  there is more to grant: this token asks at once. Not all that listen
---           to the channel: a client may have a thousand waiters, and most of
---           them are granted the lock by what the first one asks.
+--   !TOKEN  there is more to grant: this token asks at once. Not all that
+--           listen to the channel: a client may have a thousand waiters, and
+--           most of them are granted the lock by what the first one asks.
 local function publish(channel, text)
     if channel ~= '-' then
         redis.pcall('PUBLISH', channel, text)

@@ -21,13 +21,18 @@ local function next_waiters(key, line, now, me, kept, count)
         redis.pcall('ZRANGE', line, kept, kept + count - 1, 'WITHSCORES')
     local waiters, channels = {err = members.err}, {}
     for i = 1, #members, 2 do
-        local w, client, window = {member = members[i]}, nil, nil
-        w.token, client, w.lease, window, w.known = waiter_of(w.member)
-        w.is_me = w.member == me
-        w.alive = w.is_me or
-            (w.token and not is_dead(now, members[i + 1], window))
-        w.channel = w.alive and not w.is_me and channel_of(client, key) or '-'
-        waiters[#waiters + 1], channels[#channels + 1] = w, w.channel
+        local member = members[i]
+        local token, client, lease, window, known = waiter_of(member)
+        local is_me = member == me
+        local alive = is_me or
+            (token and not is_dead(now, members[i + 1], window))
+        local channel = alive and not is_me and channel_of(client, key) or '-'
+        -- A table that grows by one member at a time would cost twice as much.
+        waiters[#waiters + 1] = {
+            member = member, token = token, lease = lease, known = known,
+            is_me = is_me, alive = alive, channel = channel, deaf = false
+        }
+        channels[#channels + 1] = channel
     end
     local heard = listeners(channels)
     for i = 1, #waiters do
