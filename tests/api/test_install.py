@@ -334,10 +334,9 @@ def main(build, root, usr=None):
     with tempfile.TemporaryDirectory(prefix="nxlock-install-") as directory:
         test = Install(pathlib.Path(directory), pathlib.Path(build),
                        pathlib.Path(root))
-        elsewhere = (test.usr, test.static)
+        elsewhere = (test.usr, test.static, test.no_command)
         cases = (test.default, test.other_library, test.pages, test.page,
-                 test.pkg_config, test.cmake, test.meson, test.subproject,
-                 test.no_command)
+                 test.pkg_config, test.cmake, test.meson, test.subproject)
         if usr:
             test.usr_build = test.build
             cases = elsewhere
