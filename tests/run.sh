@@ -354,8 +354,8 @@ prepare() {
         instrument tsan thread
     fi
     # Lines are for valgrind; nothing is optimized, so it is built sooner. It
-    # is one for /usr, because what gcc builds is for /usr/local, and reports its
-    # calls to the test "trip", which reads no newer format of lines.
+    # is one for /usr, because what gcc builds is for /usr/local, and reports
+    # its calls to the test "trip", which reads no newer format of lines.
     configure plain -Dtls=disabled -Doptimization=0 -Ddebug=false \
         -Dc_args='-g1 -gdwarf-4 -finstrument-functions' --prefix=/usr \
         -Ddefault_library=shared

@@ -5,9 +5,9 @@
  * addresses that addr2line takes, SITE lies in the caller. test_trip.py reads
  * that.
  *
- * It wants a library that is compiled without optimization, so that each function
- * exists, and with -finstrument-functions, which calls the first two functions
- * here: run.sh --checks has one (plain).
+ * It wants a library that is compiled without optimization, so that each
+ * function exists, and with -finstrument-functions, which calls the first two
+ * functions here: run.sh --checks has one (plain).
  */
 #include "support/test.h"
 
