@@ -28,7 +28,7 @@ OPTIONS = ["--ttl", "3s", "--grace", "500ms"]
 # FOLDER: appends the time to the file log there; ends with the folder.
 WRITER = """trap '' TERM HUP INT
 echo $$ >> "$1/pids"
-while [ -d "$1" ]; do date +%s%N >> "$1/log"; sleep .05; done
+while [ -d "$1" ]; do date +%s%N >> "$1/log"; sleep .1; done
 """
 FIRST = """trap '' TERM HUP INT
 echo "$NXLOCK_FENCE" > "$1/fence"

@@ -11,9 +11,7 @@ import os
 import re
 import sys
 
-sys.dont_write_bytecode = True
-
-from rig import Server, Tap, clean_environment, nx
+from rig import Cases, nx, play
 from test_rights import CHANNELS, rules_of
 
 PASSWORD = "sesame-secret"
@@ -41,12 +39,29 @@ NOT_VITAL = {"+zrank", "+zcard", "+subscribe", "+ping", "+publish", "+info",
              "+psetex", CHANNELS + "NAME"}
 
 
-class Room(Tap):
+class Room(Cases):
     def __init__(self, program, server):
-        super().__init__()
-        self.program, self.server = program, server
+        super().__init__(program, server)
+        self.made = {}
         self.user = {**os.environ, "NXLOCK_PASSWORD": PASSWORD,
                      "NXLOCK_URL": server.url.replace("://", "://u@")}
+
+    def held(self, others):
+        """The tokens under which others hold the lock; the keys are made once,
+        and restored each time."""
+        if others not in self.made:
+            self.server.cli("FLUSHALL")
+            tokens = [nx(self.program, "acquire", "job", "-n", "--ttl", "1h",
+                         *share.split()).stdout.decode().strip()
+                      for share in others]
+            self.made[others] = tokens, [
+                (key, self.server.ask("DUMP", key))
+                for key in self.server.ask("KEYS", "*")]
+        tokens, keys = self.made[others]
+        self.server.cli("FLUSHALL")
+        for key, dump in keys:
+            self.server.cli("RESTORE", key, "3600000", last=dump)
+        return tokens
 
     def state(self):
         return (sorted(self.server.cli("KEYS", "*").split()),
@@ -54,10 +69,7 @@ class Room(Tap):
 
     def play(self, rules, others, words):
         """The code and what was said, and the states before and after."""
-        self.server.cli("FLUSHALL")
-        tokens = [nx(self.program, "acquire", "job", "-n", "--ttl", "90s",
-                     *share.split()).stdout.decode().strip()
-                  for share in others]
+        tokens = self.held(others)
         self.server.cli("SCRIPT", "FLUSH")
         self.server.cli("ACL", "SETUSER", "u", "reset", "on", ">" + PASSWORD,
                         *(rule.replace("NAME", "job") for rule in rules))
@@ -95,23 +107,18 @@ class Room(Tap):
             self.equal(failed > 0, rule not in NOT_VITAL,
                        f"{rule}: {failed} fail without it")
 
-
-def main():
-    with Server() as server:
-        clean_environment(server)
-        room = Room(os.path.abspath(sys.argv[1]), server)
-        if not room.may_use_acl(server, "permissions"):
-            return room.done()
+    def all(self):
+        if not self.may_use_acl(self.server, "permissions"):
+            return
         rules = list(dict.fromkeys(
             rule for command in ("run", "acquire", "renew", "release", "status",
                                  "list", "unlock")
             for rule in rules_of(command) if rule != "~{NAME}:once"))
-        room.check({"+zcount", "+zremrangebyscore"} < set(rules),
+        self.check({"+zcount", "+zremrangebyscore"} < set(rules),
                    "the page has the permissions", rules)
         for rule in (None, *rules):
-            room.without(rules, rule)
-    return room.done()
+            self.without(rules, rule)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.all))

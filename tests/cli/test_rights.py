@@ -6,6 +6,8 @@ that docs/acl.md lists for doctor gets the exit code that this permission is
 worth; what was refused is named with a remedy, and the remedy is enough.
 """
 
+import concurrent.futures
+import contextlib
 import os
 import pathlib
 import re
@@ -15,6 +17,7 @@ import rig
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs/acl.md"
 PASSWORD = "sesame-secret"
+WORKERS = 4  # doctor waits for the server most of its time
 NAME = "job"
 CHANNELS = "&nxl:" + 36 * "?" + ":"
 # What the trial fails without, even if other clients have loaded the scripts.
@@ -69,9 +72,8 @@ class Rights:
     def doctor(self, rules, preloaded, *words):
         """What ask() returns for a user with exactly these rules."""
         self.server.cli("FLUSHALL")
-        self.server.cli("SCRIPT", "FLUSH")
-        if preloaded:  # somebody else uses the same scripts
-            rig.nx(self.program, "doctor", *words)
+        if not preloaded:  # else other clients have used the same scripts
+            self.server.cli("SCRIPT", "FLUSH")
         self.server.cli("ACL", "DELUSER", "u")
         self.server.cli("ACL", "SETUSER", "u", "reset", "on", ">" + PASSWORD,
                         *(rule.replace("NAME", NAME) for rule in rules))
@@ -130,22 +132,52 @@ class Rights:
                            "no permission is called missing")
 
 
+class Server(rig.Server):
+    def __init__(self):
+        super().__init__("--appendonly", "yes", "--appendfsync", "always")
+
+
+class Results(rig.Tap):
+    """Those of a worker, for the whole test to repeat."""
+
+    def __init__(self):
+        super().__init__()
+        self.all = []
+
+    def check(self, good, name, note=""):
+        self.all.append((good, name, note))
+        return good
+
+
+def work(program, server, rules, mine):
+    """The part of the rules that a worker takes, on a server of its own."""
+    results = Results()
+    rights = Rights(results, server, program)
+    results.check(rig.await_(lambda: rig.nx(
+        program, "doctor", "-u", server.url + "?max_ttl_ms=4000"
+    ).returncode == 0), "doctor finds nothing on a server that is old enough")
+    if rules[0] in mine:
+        rights.all_there(rules)
+    for rule in mine:
+        for preloaded in (False, True):
+            rights.lacks(rules, rule, preloaded)
+    return results.all
+
+
 def main():
     tap = rig.Tap()
-    with rig.Server("--appendonly", "yes", "--appendfsync",
-                    "always") as server:
-        rig.clean_environment(server)
-        rights = Rights(tap, server, os.path.abspath(sys.argv[1]))
-        rig.await_(lambda: b"uptime_in_seconds:0" not in server.cli("INFO"))
-        rig.await_(lambda: rig.nx(
-            rights.program, "doctor", "-u",
-            server.url + "?max_ttl_ms=4000").returncode == 0)
-        rules = rules_of("doctor")
-        tap.check(len(rules) > 30, "the page's rules for doctor", rules)
-        rights.all_there(rules)
-        for preloaded in (False, True):
-            for rule in rules:
-                rights.lacks(rules, rule, preloaded)
+    program = os.path.abspath(sys.argv[1])
+    rules = rules_of("doctor")
+    tap.check(len(rules) > 30, "the page's rules for doctor", rules)
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Server()) for _ in range(WORKERS)]
+        rig.clean_environment(servers[0])
+        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+            for results in pool.map(
+                    work, [program] * WORKERS, servers, [rules] * WORKERS,
+                    [rules[i::WORKERS] for i in range(WORKERS)]):
+                for result in results:
+                    tap.check(*result)
     return tap.done()
 
 
