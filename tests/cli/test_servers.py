@@ -6,79 +6,49 @@ what the server is and what to do.
 Usage: test_servers.py PATH-OF-NXLOCK PATH-OF-AGED
 """
 
+import contextlib
 import json
 import os
 import re
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 
-sys.dont_write_bytecode = True
-
-from rig import Aged, Server, Tap, await_, clean_environment, nx
+from rig import Aged, Cases, Server, await_, nx, play
+from sentinel_group import Sentinel
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e@db7:41233:backup"
 SLOTS = 16384
-
-
-def is_free(port):
-    with socket.socket() as s:
-        try:
-            s.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def free_port():
     """A port that is free, and so is the one 10000 above, for the bus of a
     Cluster node."""
     while True:
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1] - 10000
-        if port > 1024 and port != 6379 and is_free(port):
-            return port
+        with socket.socket() as low, socket.socket() as high:
+            low.bind(("127.0.0.1", 0))
+            port = low.getsockname()[1] - 10000
+            with contextlib.suppress(OSError):
+                high.bind(("127.0.0.1", port))
+                return port
 
 
 class Tcp(Server):
-    """A redis-server on a port of 127.0.0.1, with options of its own."""
+    """A server at a port too."""
 
-    def __init__(self, program, *options, config=None):
-        self.folder = tempfile.mkdtemp()
+    def __init__(self, *options):
         self.port = free_port()
-        command = ["setpriv", "--pdeathsig", "KILL", program]
-        if config is not None:
-            file = os.path.join(self.folder, "config")
-            with open(file, "w", encoding="ascii") as out:
-                out.write(config)
-            command.append(file)
-        self.command = command + [
-            "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
-            self.folder, "--daemonize", "no"] + list(options)
+        super().__init__("--port", str(self.port), "--bind", "127.0.0.1",
+                         *options)
         self.url = f"redis://127.0.0.1:{self.port}"
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def restart(self):
         super().restart()
-        await_(self.answers)
+        self.ready()
 
-    def answers(self):
-        """In whatever words: a Sentinel or a server with a password is up."""
-        return self.cli("PING") != ""
-
-    def cli(self, *words):
-        return subprocess.run(
-            ["redis-cli", "-p", str(self.port), *words],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, timeout=60,
-            check=False).stdout.decode().strip()
+    def says(self, words, *command):
+        """Waits until its answer has these."""
+        return await_(lambda: words in self.cli(*command))
 
 
 class Between:
@@ -127,11 +97,7 @@ def as_keydb(data):
                   rb"# Keyspace\r\n)\r\n", bulk, data, flags=re.S)
 
 
-class Room(Tap):
-    def __init__(self, program, aged, server):
-        super().__init__()
-        self.program, self.aged, self.server = program, aged, server
-
+class Room(Cases):
     def gives(self, code, name, *words):
         """What it printed, and what it said."""
         done = nx(self.program, *words)
@@ -140,7 +106,7 @@ class Room(Tap):
                    f"{done.returncode}, not {code}\n{out}{said}")
         return out, said
 
-    def has(self, text, name, *parts, lacks=()):
+    def shows(self, text, name, *parts, lacks=()):
         self.check(all(part in text for part in parts)
                    and not any(part in text for part in lacks), name,
                    f"{text}\nwants {parts}, not {lacks}")
@@ -155,11 +121,11 @@ class Room(Tap):
     # ------------------------------------------------------------ Sentinel
 
     def sentinel(self):
-        with Tcp(self.server.program) as primary, Tcp(
-                self.server.program, "--sentinel", config=(
-                    "sentinel monitor payments 127.0.0.1 "
-                    f"{primary.port} 1\n")) as sentinel:
+        with Tcp() as primary, Sentinel(
+                f"sentinel monitor payments 127.0.0.1 {primary.port} 1"
+        ) as sentinel:
             at = f"127.0.0.1:{sentinel.port}"
+            sentinel.url = f"redis://{at}"
             where = f"127.0.0.1:{primary.port}"
             for kind, url in (("", sentinel.url),
                               (", a database", sentinel.url + "/3"),
@@ -172,7 +138,7 @@ class Room(Tap):
                               ("unlock", "x", "--force", "-y", "-u", url)):
                     _, said = self.gives(
                         78, f"{words[0]} of a Sentinel{kind}", *words)
-                    self.has(said, "says what it is and what to do",
+                    self.shows(said, "says what it is and what to do",
                              "is a Sentinel", "payments", where,
                              "redis+sentinel://HOST:PORT/SERVICE",
                              lacks=("Redis 2.2", "s3cret"))
@@ -180,7 +146,7 @@ class Room(Tap):
                     78, f"doctor of a Sentinel{kind}", "doctor", "-u", url)
                 self.finds(out, "FAIL", "reach", "is a Sentinel", where,
                            "redis+sentinel://HOST:PORT/SERVICE")
-                self.has(out, "and nothing else is wrong",
+                self.shows(out, "and nothing else is wrong",
                          lacks=("Redis 2.2", "s3cret", "ACL SETUSER",
                                 " lock: "))
             out, _ = self.gives(78, "doctor of servers and a Sentinel",
@@ -191,7 +157,7 @@ class Room(Tap):
                                  "x", "-n", "-v", "-u", primary.url, "-u",
                                  self.server.url + "?guard_restarts=off", "-u",
                                  sentinel.url, "--", "true")
-            self.has(said, "works, and says which is none", "is a Sentinel")
+            self.shows(said, "works, and says which is none", "is a Sentinel")
 
     # ------------------------------------------------------------- Cluster
 
@@ -204,20 +170,20 @@ class Room(Tap):
                 end = words.index("--") if "--" in words else len(words)
                 out, said = self.gives(69, f"{words[0]} {name} of {what}",
                                        *words[:end], "-u", url, *words[end:])
-                self.has(out + said, "says what it is and what to do", *parts,
+                self.shows(out + said, "says what it is and what to do", *parts,
                          lacks=("starting or busy",))
 
     def lonely_node(self, node):
         out, _ = self.gives(69, "doctor of a Cluster node without slots",
                             "doctor", "-u", node.url)
         self.finds(out, "FAIL", "role", "Redis Cluster", "no slots")
-        self.has(out, "and it is not excused", lacks=("starting or busy",))
+        self.shows(out, "and it is not excused", lacks=("starting or busy",))
         self.refuses(node.url, "a Cluster node without slots",
                      "Redis Cluster", "cluster-enabled no")
         # A node that has all slots works, until others join it.
         node.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS)))
-        self.check(await_(lambda: "cluster_state:ok" in
-                          node.cli("CLUSTER", "INFO")), "it gets all slots")
+        self.check(node.says(b"cluster_state:ok", "CLUSTER", "INFO"),
+                   "it gets all slots")
         out, _ = self.gives(1, "doctor of a Cluster of one node", "doctor",
                             "-u", node.url)
         self.finds(out, "ok", "server", "Redis Cluster node")
@@ -228,10 +194,9 @@ class Room(Tap):
         a.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2)))
         b.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2, SLOTS)))
         a.cli("CLUSTER", "MEET", "127.0.0.1", str(b.port))
-        self.check(await_(lambda: all(
-            "cluster_state:ok" in node.cli("CLUSTER", "INFO") and
-            "cluster_size:2" in node.cli("CLUSTER", "INFO")
-            for node in (a, b)), 30), "two nodes form a Cluster")
+        self.check(all(node.says(words, "CLUSTER", "INFO") for node in (a, b)
+                       for words in (b"cluster_size:2", b"cluster_state:ok")),
+                   "two nodes form a Cluster")
         # CRC16: "foo" is in the upper half, "bar" in the lower one.
         a.cli("SET", "bar", TOKEN, "PX", "60000")
         b.cli("SET", "foo", TOKEN, "PX", "60000")
@@ -243,53 +208,52 @@ class Room(Tap):
                      "cluster-enabled no")
         _, said = self.gives(69, "a database of a Cluster", "status", "bar",
                              "-u", a.url + "/1")
-        self.has(said, "names the Cluster", "Redis Cluster")
+        self.shows(said, "names the Cluster", "Redis Cluster")
         _, said = self.gives(69, "list of one node", "list", "-u", a.url)
-        self.has(said, "names the Cluster", "Redis Cluster")
+        self.shows(said, "names the Cluster", "Redis Cluster")
 
     def cluster(self):
-        options = ("--cluster-enabled", "yes", "--save", "")
-        with Tcp(self.server.program, *options) as a, \
-                Tcp(self.server.program, *options) as b, \
-                Tcp(self.server.program, *options) as c:
+        options = ("--cluster-enabled", "yes")
+        with Tcp(*options) as a, \
+                Tcp(*options) as b, \
+                Tcp(*options) as c:
             self.two_nodes(a, b)
             self.lonely_node(c)
 
     # ------------------------------------------------------------- replica
 
     def replica(self):
-        with Tcp(self.server.program) as primary, \
-                Tcp(self.server.program, "--replicaof", "127.0.0.1",
-                    str(primary.port)) as copy:
+        with Tcp() as primary, \
+                Tcp("--replicaof", "127.0.0.1", str(primary.port)) as copy:
             where = f"127.0.0.1:{primary.port}"
             primary.cli("SET", "held", TOKEN, "PX", "60000")
-            self.check(await_(lambda: copy.cli("EXISTS", "held") == "1"),
+            self.check(copy.says(b"1", "EXISTS", "held"),
                        "a replica follows")
             for code, name, state in ((1, "free", "free"),
                                       (0, "held", "held by db7")):
                 out, _ = self.gives(code, f"status of {state} at a replica",
                                     "status", name, "-u", copy.url)
-                self.has(out, "says that it may be out of date", state,
+                self.shows(out, "says that it may be out of date", state,
                          "\n  warning: ", copy.url, "replica", "primary")
                 out, _ = self.gives(code, "and as JSON", "status", name,
                                     "--json", "-u", copy.url)
-                self.has(json.loads(out).get("warning", ""), "says so, too",
+                self.shows(json.loads(out).get("warning", ""), "says so, too",
                          "replica", "primary")
             out, said = self.gives(0, "list of a replica", "list", "-u",
                                    copy.url)
-            self.has(out, "has what it knows", "held")
-            self.has(said, "and says that it may be out of date", "replica",
+            self.shows(out, "has what it knows", "held")
+            self.shows(said, "and says that it may be out of date", "replica",
                      "primary")
             out, _ = self.gives(0, "and as JSON", "list", "--json", "-u",
                                 copy.url)
-            self.has(json.loads(out.splitlines()[0]).get("warning", ""),
+            self.shows(json.loads(out.splitlines()[0]).get("warning", ""),
                      "says so first", "replica")
             _, said = self.gives(0, "wait at a replica", "wait", "free", "-u",
                                  copy.url)
-            self.has(said, "says so", "replica", "primary")
+            self.shows(said, "says so", "replica", "primary")
             _, said = self.gives(1, "unlock at a replica", "unlock", "free",
                                  "--force", "-y", "-u", copy.url)
-            self.has(said, "says so", "replica", "primary")
+            self.shows(said, "says so", "replica", "primary")
             out, _ = self.gives(69, "doctor of a replica", "doctor", "-u",
                                 copy.url)
             self.finds(out, "FAIL", "lock", "replica", "primary")
@@ -298,12 +262,12 @@ class Room(Tap):
             self.equal(out + said, "free free\n", "has no warning")
             out, said = self.gives(0, "nor has list", "list", "--json", "-u",
                                    primary.url)
-            self.has(out + said, "a line more", '"name":"held"',
+            self.shows(out + said, "a line more", '"name":"held"',
                      lacks=("warning",))
 
     def active_replica(self):
-        with Tcp(self.server.program) as behind, \
-                Tcp(self.server.program) as server:
+        with Tcp() as behind, \
+                Tcp() as server:
             keydb = Between([behind], as_keydb)
             out, _ = self.gives(69, "doctor of an active replica", "doctor",
                                 "-u", keydb.url)
@@ -316,15 +280,15 @@ class Room(Tap):
                                 "x", "-v", "-u", keydb.url, "-u",
                                 self.server.url, "--url",
                                 server.url + "?guard_restarts=off")
-            self.has(out, "says that it has no vote",
+            self.shows(out, "says that it has no vote",
                      "no vote: an active replica")
 
     # ------------------------------------------------------- load balancer
 
     def balancer(self):
-        with Tcp(self.server.program) as a, Tcp(self.server.program) as b:
+        with Tcp() as a, Tcp() as b:
             self.check(await_(lambda: all(re.search(
-                "uptime_in_seconds:([5-9]|[0-9][0-9])",
+                rb"uptime_in_seconds:([5-9]|[0-9][0-9])",
                 one.cli("INFO", "server")) for one in (a, b))), "both are old")
             for what, servers, code, restart in (
                     ("two servers at one address", [a, b], 78, None),
@@ -342,7 +306,7 @@ class Room(Tap):
         """What is missing is no permission."""
         out, _ = self.gives(1, f"doctor of {name}", "doctor", "-u", url)
         self.finds(out, "WARN", subject, *parts)
-        self.has(out, "recommends no ACL SETUSER", lacks=("ACL SETUSER",))
+        self.shows(out, "recommends no ACL SETUSER", lacks=("ACL SETUSER",))
 
     def without_acl(self):
         for profile, subject, part in (
@@ -357,7 +321,7 @@ class Room(Tap):
                 (("INFO",), "persistence", "unknown")):
             words = [word for name in options
                      for word in ("--rename-command", name, "")]
-            with Tcp(self.server.program, *words) as renamed:
+            with Tcp(*words) as renamed:
                 self.not_its_rights(f"a server without {options}",
                                     renamed.url, subject, part)
 
@@ -366,31 +330,19 @@ class Room(Tap):
             with Aged(self.aged, profile, self.server) as old:
                 _, said = self.gives(69, f"list of a Redis {profile}", "list",
                                      "-u", old.url)
-                self.has(said, "says what it lacks", "SCAN", "Redis 2.8",
+                self.shows(said, "says what it lacks", "SCAN", "Redis 2.8",
                          lacks=("Redis 2.2",))
-        with Tcp(self.server.program, "--rename-command", "SCAN",
-                 "") as renamed:
+        with Tcp("--rename-command", "SCAN", "") as renamed:
             _, said = self.gives(69, "list without SCAN", "list", "-u",
                                  renamed.url)
-            self.has(said, "says that it may be renamed", "SCAN", "renamed",
+            self.shows(said, "says that it may be renamed", "SCAN", "renamed",
                      lacks=("Redis 2.2",))
 
-
-def main():
-    program, aged = sys.argv[1:]
-    with Server() as server:
-        clean_environment(server)
+    def no_url(self):
         del os.environ["NXLOCK_URL"]  # every case gives its own
-        room = Room(program, aged, server)
-        room.sentinel()
-        room.cluster()
-        room.replica()
-        room.active_replica()
-        room.balancer()
-        room.without_acl()
-        room.without_scan()
-    return room.done()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.no_url, Room.sentinel, Room.cluster, Room.replica,
+                  Room.active_replica, Room.balancer, Room.without_acl,
+                  Room.without_scan, more=["aged"]))
