@@ -118,15 +118,10 @@ class Place:
 
     def __init__(self, directory, build, private):
         self.directory, self.private = directory, private
-        tree = directory / "tree"
-        install = subprocess.run(
-            ["meson", "install", "-C", build, "--no-rebuild", "--quiet",
-             "--destdir", tree],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=120, check=False)
+        tree = pathlib.Path(build, "tests/docs/installed").resolve()
         found = sorted(tree.rglob("nxlock.pc"))
-        if install.returncode != 0 or not found:
-            raise Wrong("meson install:\n" + install.stdout + install.stderr)
+        if not found:
+            raise Wrong(f"{tree}: nothing is installed there (meson.build)")
         self.bin = found[0].parents[2] / "bin"
         wrappers = directory / "wrap"
         # ccache looks in PATH for the compiler that it stands for.
