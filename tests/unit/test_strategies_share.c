@@ -186,8 +186,8 @@ static void refused_to_discard_it(void **state)
 static void what_compares_by_itself(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < VERB_KINDS; kind++) {
-        for (unsigned i = 0; i < token_strategies(kind); i++) {
+    for (int kind = 0; letters[kind]; kind++) {
+        for (unsigned i = 0; i < 2; i++) {
             begin(letters[kind], i);
             assert_false(exchange_compares(&x)); /* nothing went */
             sends();
