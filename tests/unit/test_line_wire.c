@@ -14,7 +14,6 @@
 #define JOIN_TEST "> EVALSHA sha:line_wait" WAITS "1 1\n"
 #define STAY "> EVALSHA sha:line_wait" WAITS "0\n"
 #define STAY_TEST "> EVALSHA sha:line_wait" WAITS "0 1\n"
-#define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
 #define GAP "> EVALSHA sha:release 1 k T ?75\n"
