@@ -31,6 +31,7 @@ local function now_of(s)
 end
 -- Counts the permits that are held. Returns the state, or false: none is held.
 local function counted(s, key)
+    s.used, s.most = 0, math.huge
     local count =
         redis.call('ZCOUNT', key, '(' .. now_of(s), '(17592186044416')
     local k, l = string.match(s.head, '^nxl=(%d+)/(%d+)$')

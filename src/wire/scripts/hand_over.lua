@@ -98,8 +98,8 @@ local function give_back(s, key, token, mark, how, gone, shared)
         how = pause and '?100' or how
     end
     if gone == 2 and s then
-        -- Others still hold it.
-        s = content(key)
+        -- Others still hold it. The rest of the state is as it was.
+        s = counted(s, key)
     end
     if not tonumber(gone) then
         -- It could not delete the mark: deletes the key alone. 1 deleted key
