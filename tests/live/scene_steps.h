@@ -387,9 +387,14 @@ static bool play_step(const char *source)
 
 /* ------------------------------------------------------------------ values */
 
-static struct word field_of(const struct outcome *outcome, const char *field)
+static struct word field_of(const struct outcome *outcome, const char *name)
 {
     struct outcome o = {.subject = outcome->subject};
+    const char *prefix = outcome->fields;
+    bool is_field = prefix && (strcmp(prefix, "holder ") != 0 ||
+                                  has_field(holder_fields, name));
+    char field[128];
+    snprintf(field, sizeof(field), "%s%s", is_field ? prefix : "", name);
     struct words words = split(field);
     if (!o.subject)
         file_error("with: of what?");

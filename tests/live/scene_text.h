@@ -13,8 +13,9 @@ static size_t text_used;
 
 /* The value that <...> stands for; fails the scene if there is none. */
 static struct word value_of(const char *inside);
-/* The value of the outcome's subject that a "with" names. */
-static struct word field_of(const struct outcome *outcome, const char *field);
+/* The value of the outcome's subject that a "with" names: a field of what the
+ * call was about, or any other value. */
+static struct word field_of(const struct outcome *outcome, const char *name);
 
 /* Whether the client's counters are 0 but for those that "with only" names. */
 static bool others_are_zero(const struct outcome *outcome, struct words named);
@@ -263,13 +264,6 @@ static inline bool meets_words(
     return true;
 }
 
-/* Of the handle, and of no structure. */
-static inline bool is_own_value(const char *name)
-{
-    return !strcmp(name, "held") || !strcmp(name, "remaining") ||
-           !strcmp(name, "deadline") || !strcmp(name, "message");
-}
-
 static inline bool meets_fields(struct words *words, const struct outcome *o)
 {
     const struct word *last;
@@ -277,12 +271,7 @@ static inline bool meets_fields(struct words *words, const struct outcome *o)
         return false;
     do {
         const char *name = take(words)->text;
-        const char *field = name;
-        if (o->fields && !is_own_value(name)) {
-            char *whole = pool_take(strlen(o->fields) + strlen(name) + 1);
-            field = strcat(strcpy(whole, o->fields), name);
-        }
-        struct outcome of = {.value = field_of(o, field)};
+        struct outcome of = {.value = field_of(o, name)};
         of.none = of.value.text == NULL;
         if (!meets(words, &of))
             return mismatch("%s is %s", name, describe_outcome(&of));

@@ -120,6 +120,13 @@ static const char *const words_of[][4] = {
     [ROLE] = {"unknown", "primary", "replica", "active replica"},
 };
 
+static bool has_field(const struct field *fields, const char *name)
+{
+    while (fields->name && strcmp(fields->name, name) != 0)
+        fields++;
+    return fields->name;
+}
+
 static void give_field(struct outcome *o, const struct field *fields,
     const void *structure, struct words *words)
 {
