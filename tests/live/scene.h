@@ -36,7 +36,8 @@
  *
  * A line that is indented more than a step goes on with it; but what is
  * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
- * ACL", "not over TLS: WHY" and "not with several servers: WHY" skip the scene.
+ * ACL", "not over TLS: WHY", "not with several servers: WHY" and "not
+ * instrumented: WHY" (by a sanitizer or valgrind) skip the scene.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a, b = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
@@ -69,8 +70,8 @@
  *     how many), warnings (calls of options.warning), stats FIELD, facts FIELD
  *     [of server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
- *     wait for the reply; freeze, thaw, kill, restart, promote, follow server 2,
- *     follow nobody; step clock 3600, by so many seconds from this machine's.
+ *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
+ *     2, follow nobody; step clock 3600, by so many seconds from this machine's.
  *     Values: calls COMMAND (how often it ran), clients, lasting keys, info
  *     SECTION FIELD.
  *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so

@@ -38,6 +38,7 @@ struct field {
         INT64,
         UINT64,
         LABEL, /* a pointer to a text */
+        VERSION,
         STATE,
         SOFTWARE,
         ROLE
@@ -66,6 +67,7 @@ static const struct field facts_fields[] = {
     FIELD(nxl_server_facts, state, STATE),
     FIELD(nxl_server_facts, url, TEXT),
     FIELD(nxl_server_facts, software, SOFTWARE),
+    FIELD(nxl_server_facts, version, VERSION),
     FIELD(nxl_server_facts, role, ROLE),
     FIELD(nxl_server_facts, strategy, TEXT),
     FIELD(nxl_server_facts, scripts, FLAG),
@@ -127,6 +129,14 @@ static bool has_field(const struct field *fields, const char *name)
     return fields->name;
 }
 
+static void give_version(struct outcome *o, const int version[3])
+{
+    char text[64];
+    snprintf(
+        text, sizeof(text), "%d.%d.%d", version[0], version[1], version[2]);
+    give_text(o, text);
+}
+
 static void give_field(struct outcome *o, const struct field *fields,
     const void *structure, struct words *words)
 {
@@ -146,6 +156,8 @@ static void give_field(struct outcome *o, const struct field *fields,
         give_text(o, *(const char *const *)at);
     else if (fields->type == FLAG)
         give_flag(o, *(const bool *)at);
+    else if (fields->type == VERSION)
+        give_version(o, at);
     else if (fields->type >= STATE)
         give_text(o, words_of[fields->type][*(const int *)at]);
     else if (fields->type == INT)

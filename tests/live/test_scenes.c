@@ -99,6 +99,8 @@ static void play_one(const struct scene_step *step)
         redis_needs(&servers[0], major, why + 2);
     else if (!strncmp(step->text, "not over TLS: ", 14))
         live_tls() ? test_skip(step->text) : 0;
+    else if (!strncmp(step->text, "not instrumented: ", 18))
+        LIVE_INSTRUMENTED ? test_skip(step->text) : 0;
     else if (!strncmp(step->text, "not with several servers: ", 26))
         on.servers > 1 ? test_skip(step->text) : 0;
     else if (!play_step(step->text))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server that does not do what it is asked: each refusal has its class and
- * a message that names the server and the remedy, nothing is left behind, and
- * the handle works again when the cause is gone.
+ * A server that does not do what it is asked, where no scene of
+ * live/scenes/errors.scenes can show it: it cannot write its dump, runs a
+ * script, falls silent, has a huge value at the key, or lacks SET. Each refusal
+ * has its class and a message that names the server and the remedy, and the
+ * handle works again when the cause is gone.
  */
 #include "live/live_rig.h"
 
@@ -15,8 +17,8 @@ static const char some_token[] = "123e4567-e89b-42d3-a456-426614174000";
 /* By the names that every server knows. */
 static int clean(void **state)
 {
-    static const char *const settings[][2] = {{"maxmemory", "0"},
-        {"min-slaves-to-write", "0"}, {"save", ""}, {"lua-time-limit", "5000"}};
+    static const char *const settings[][2] = {
+        {"save", ""}, {"lua-time-limit", "5000"}};
     if (server.pid != 0)
         for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
             redis_run(
@@ -32,70 +34,6 @@ static void configure(const char *name, const char *value)
 }
 
 /* --------------------------------------------------- it takes no writes now */
-
-static void full_server_refuses(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *held = new_lock(client, "old", 5000);
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
-    configure("maxmemory", "1");
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, "OOM", "maxmemory; raise it");
-    assert_result(nxl_lock_acquire(lock, 100), NXL_E_REFUSED, lock);
-    assert_false(nxl_lock_held(lock));
-
-    /* What is held can still be prolonged, looked at and let go. */
-    assert_result(nxl_lock_extend(held, 9000), NXL_OK, held);
-    nxl_holder holder = NXL_HOLDER_INIT;
-    assert_result(nxl_lock_inspect(held, &holder), NXL_OK, held);
-    assert_result(nxl_lock_release(held), NXL_OK, held);
-
-    configure("maxmemory", "0");
-    assert_false(redis_exists(&server, "job"));
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    nxl_lock_free(held);
-    end(lock, client);
-}
-
-/* It passes, so that a wait may outlast it. */
-static void full_server_is_waited_for(void **state)
-{
-    static struct waiter waiter;
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    configure("maxmemory", "1");
-    waiter_start(&waiter, lock, 20000);
-    assert_eventually(redis_calls(&server, "pttl") >= 2);
-    configure("maxmemory", "0");
-    assert_result(waiter_join(&waiter), NXL_OK, lock);
-    assert_value("job", nxl_lock_token(lock));
-    end(lock, client);
-}
-
-static void lack_of_replicas_refuses(void **state)
-{
-    redis_needs(&server, 7, "min-replicas-to-write that scripts obey");
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    uint64_t deadline = nxl_lock_deadline(lock);
-    configure("min-slaves-to-write", "1");
-    assert_result(nxl_lock_extend(lock, 60000), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, "NOREPLICAS", "fix its persistence");
-    assert_int_equal(nxl_lock_deadline(lock), deadline);
-    assert_true(nxl_lock_held(lock));
-    assert_result(nxl_lock_release(lock), NXL_E_REFUSED, lock);
-    assert_told(lock, server_url, "NOREPLICAS", "fix its persistence");
-    assert_false(nxl_lock_held(lock));
-    configure("min-slaves-to-write", "0");
-    /* What was refused is still owed, and paid before its ttl does it. */
-    int64_t before = test_now_ms();
-    assert_result(nxl_lock_acquire(lock, 20000), NXL_OK, lock);
-    assert_between(test_now_ms() - before, 0, 1000 + LATE_MS);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-}
 
 /* A dump that cannot be written: its name is a directory's. */
 static void failed_dump_refuses(void **state)
@@ -183,42 +121,6 @@ static void refusal_and_then_silence(void **state)
         assert_true(tries < 20);
 }
 
-static void replica_refuses(void **state)
-{
-    char port[8];
-    struct redis replica;
-    snprintf(port, sizeof(port), "%u", (unsigned)server.plain_port);
-    redis_start(&replica, "--slaveof", "127.0.0.1", port, NULL);
-    bool tcp = server_url == server.url;
-    const char *url = tcp ? replica.url : replica.unix_url;
-    nxl_client *client = client_at(url), *primary = new_client("");
-    nxl_lock *lock = new_lock(client, "job", 5000);
-    nxl_lock *held = new_lock(primary, "held", 50000);
-    nxl_lock *copy = new_lock(client, "held", 60000);
-
-    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
-    assert_eventually(redis_exists(&replica, "held"));
-    assert_result(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, lock);
-    assert_told(lock, url, "READONLY", "connect to the primary");
-    /* Looking is no writing. */
-    nxl_holder holder = NXL_HOLDER_INIT;
-    assert_result(nxl_lock_inspect(copy, &holder), NXL_OK, copy);
-    assert_string_equal(holder.value, nxl_lock_token(held));
-    assert_result(nxl_lock_adopt(copy, nxl_lock_token(held)), NXL_OK, copy);
-    assert_result(nxl_lock_extend(copy, 60000), NXL_E_REFUSED, copy);
-    assert_told(copy, url, "READONLY", "connect to the primary");
-    assert_result(nxl_lock_release(copy), NXL_E_REFUSED, copy);
-    assert_true(redis_exists(&server, "held"));
-
-    redis_promote(&replica);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    nxl_lock_free(copy);
-    end(lock, client);
-    end(held, primary);
-    redis_stop(&replica);
-}
-
 /* ------------------------------------------------- something else under it */
 
 static void put_giant(const char *key)
@@ -262,37 +164,14 @@ static void giant_under_the_name(void **state)
 
 /* --------------------------------------------------------- missing commands */
 
-/* Newer servers compare without scripts and WATCH. */
-static bool known(int rc, nxl_lock *lock, const char *url)
-{
-    if (rc == NXL_OK)
-        return true;
-    assert_result(rc, NXL_E_UNSUPPORTED, lock);
-    assert_told(lock, url, "EVALSHA", "locks need WATCH");
-    return false;
-}
-
+/* Without scripts and WATCH: live/scenes/bare.scenes. */
 static void missing_commands_are_named(void **state)
 {
     struct redis bare;
-    redis_start(&bare, "--rename-command", "EVALSHA", "", "--rename-command",
-        "EVAL", "", "--rename-command", "WATCH", "", NULL);
-    nxl_client *client = client_at(bare.unix_url);
-    nxl_lock *lock = new_lock(client, "job", 300);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    uint64_t deadline = nxl_lock_deadline(lock);
-    if (!known(nxl_lock_extend(lock, 900), lock, bare.unix_url))
-        assert_int_equal(nxl_lock_deadline(lock), deadline);
-    (void)known(nxl_lock_release(lock), lock, bare.unix_url);
-    assert_false(nxl_lock_held(lock));
-    assert_eventually(!redis_exists(&bare, "job"));
-    end(lock, client);
-    redis_stop(&bare);
-
     redis_start(&bare, "--rename-command", "SET", "", "--rename-command",
         "EVAL", "", "--rename-command", "SETNX", "", NULL);
-    client = client_at(bare.unix_url);
-    lock = new_lock(client, "job", 300);
+    nxl_client *client = client_at(bare.unix_url);
+    nxl_lock *lock = new_lock(client, "job", 300);
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNSUPPORTED, lock);
     assert_told(lock, bare.unix_url, "SET", "Redis 2.2");
     end(lock, client);
@@ -302,15 +181,11 @@ static void missing_commands_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        error_test(full_server_refuses),
-        error_test(full_server_is_waited_for),
-        error_test(lack_of_replicas_refuses),
         error_test(failed_dump_refuses),
         error_test(busy_script_refuses),
         error_test(refusal_and_then_silence),
-        error_test(replica_refuses),
         error_test(giant_under_the_name),
         error_test(missing_commands_are_named),
     };
-    return live_run("errors");
+    return live_run("server trouble");
 }
