@@ -71,8 +71,8 @@
  *     [of server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
  *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
- *     2, follow nobody; step clock 3600, by so many seconds from this machine's.
- *     Values: calls COMMAND (how often it ran), clients, lasting keys, info
+ *     2, follow nobody; step clock 3600, by so many seconds from this
+ *     machine's. Values: calls COMMAND (how often it ran), clients, lasting keys, info
  *     SECTION FIELD.
  *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so
  *     many of all it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
