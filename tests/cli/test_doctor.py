@@ -63,17 +63,17 @@ SERVERS = {
 # NAME: (what the user has, arguments, exit code, findings)
 USERS = {
     "without EVAL": ((*ALL, "-eval", "-evalsha"), (), 1, (
-        ("WARN", "fencing", "Remedy: .*ACL SETUSER USER .*\\+eval "),
+        ("WARN", "fencing", "Remedy: .*ACL SETUSER u .*\\+eval "),
         ("ok", "lock", ""), ("ok", "server", "WATCH"))),
     "who may not wait in line": ((*ALL, "-zadd"), ("job",), 0, (
-        ("note", "waiting", "Remedy: ACL SETUSER USER .*\\+zadd"),)),
+        ("note", "waiting", "Remedy: ACL SETUSER u .*\\+zadd"),)),
     "who may not listen": ((*ALL, "-subscribe"), (), 0, (
         ("ok", "waiting", "subscribe"),)),
     "without TIME": ((*ALL, "-time"), (), 1, (
         ("WARN", "fencing", "Remedy: .*\\+time"), ("ok", "lock", ""))),
     "without INFO": ((*ALL, "-info"), (), 1, (
         ("WARN", "rights", "INFO.*Remedy: .*\\+info"),
-        ("WARN", "persistence", "unknown"), ("note", "eviction", "unknown"))),
+        ("WARN", "persistence", "unknown"), ("WARN", "eviction", "unknown"))),
     "without CONFIG": ((*ALL, "-config"), ("--once",), 1, (
         ("note", "rights", "CONFIG GET.*Remedy: "),
         ("WARN", "persistence", "unknown"))),
@@ -86,7 +86,7 @@ USERS = {
     "of that name and its record": (
         ("+@all", "&*", "~inv*", "~{inv*"), ("inv:1", "--once"), 0, ()),
     "of other names": (("+@all", "&*", "~inv*", "~{inv*"), ("job",), 77, (
-        ("FAIL", "rights", "PTTL job.*Remedy: .*~NAME"),)),
+        ("FAIL", "rights", "PTTL job.*Remedy: .*~job"),)),
     "without the counter": (
         ("+@all", "&*", "~inv*", "~{inv:1:doctor*"), ("inv:1",), 1, (
             ("WARN", "rights", "PTTL \\{inv:1\\}:f"),
@@ -96,7 +96,7 @@ USERS = {
         ("inv:1", "--once"), 1, (
             ("WARN", "rights", "PTTL \\{inv:1\\}:once"),)),
     "below a prefix": (("+@all", "&*", "~inv*"), ("job", "--prefix", "app:"),
-                       77, (("FAIL", "rights", "app:job.*~PREFIX"),)),
+                       77, (("FAIL", "rights", "app:job.*~app:job"),)),
     "without PING, DBSIZE and ACL": (
         (*ALL, "-ping", "-dbsize", "-acl"), (), 0, ()),
     "who may only lock": (

@@ -113,10 +113,9 @@ class Rights:
 
     @staticmethod
     def remedies(lines):
-        """Those that are to be typed, for this user and NAME."""
-        return [line.split(" Remedy: ")[1].replace("USER ", "u ").replace(
-            "SETu ", "SETUSER ").replace("NAME", NAME)
-                for line in lines if " Remedy: ACL SETUSER " in line]
+        """Those that can be typed as they are."""
+        return [line.split(" Remedy: ")[1] for line in lines
+                if " Remedy: ACL SETUSER " in line]
 
     def all_there(self, rules):
         for words in ((NAME,), ()):

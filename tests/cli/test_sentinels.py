@@ -190,19 +190,6 @@ class Room(Tap):
         self.finds("the service is unknown", out, "WARN", "sentinel", "")
         self.equal(code, 78, "so the URL is wrong")
 
-    def set_all(self, *words):
-        for one in self.group.sentinels:
-            one.cli("SENTINEL", "SET", "svc", *words)
-
-    def quorum(self):
-        for quorum, level in (("1", "WARN"), ("4", "WARN"), ("2", None)):
-            self.set_all("quorum", quorum)
-            code, out = self.doctor()
-            self.check(bool(re.search(rf"^WARN .* quorum: .*: {quorum}\.",
-                                      out, re.M)) == bool(level),
-                       f"a quorum of {quorum}", out)
-            self.equal(code, 1 if level else 0, f"a quorum of {quorum}: code")
-
     def rights(self):
         """What docs/acl.md says that the user of the Sentinels needs."""
         page = pathlib.Path(__file__).parents[2] / "docs/acl.md"
@@ -295,9 +282,6 @@ def one_sentinel(room):
     with Group(replicas=0, sentinels=1, quorum=1) as group:
         room.group = group
         room.check(group.know_each_other(), "one Sentinel")
-        _, out = room.doctor()
-        room.finds("one is few", out, "WARN", "sentinels",
-                   "Remedy: run three or more")
         group.primary.process.kill()
         room.check(await_(lambda: b"s_down" in group.sentinels[0].cli(
             "SENTINEL", "MASTER", "svc")), "its primary is down")
@@ -452,7 +436,7 @@ def main(nxlock):
         room = Room(nxlock, group)
         room.check(group.know_each_other(), "they know each other")
         room.check(room.grants(), "the primary is old enough")
-        for act in (room.healthy, room.listed, room.quorum, room.rights,
+        for act in (room.healthy, room.listed, room.rights,
                     room.watched, room.once):
             act()
         room.apart(stranger)

@@ -112,8 +112,8 @@ class Room(Cases):
         self.both(78, "no URL", "status", "x", "--insecure", NXLOCK_URL="",
                    says=("the default URL with --insecure: ", "for TLS"))
         self.refused(78, "no such CA file", "-u", url, "--cacert", none,
-                     says=("-u with --cacert: ", f"cacert={none}",
-                           "No such file"))
+                     "--prefix", "p:", says=("-u with --cacert: ",
+                                             f"cacert={none}", "No such file"))
         self.both(78, "nor in a URL", "status", "x", "-u",
                    f"{url}?cacert={none}", says=("-u: cacert",))
         with open(s.file("garbage"), "w", encoding="ascii") as file:

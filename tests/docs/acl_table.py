@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """acl_table.py [--write]: the parts of docs/acl.md that are made from
-src/cli/doctor/acl_table.h: the lines to copy, and the tables.
+tests/docs/acl_table.h: the lines to copy, and the tables.
 
 Prints the page as it should be, or writes it. In the page each part is between
 <!-- made: PART --> and <!-- end -->.
@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TABLE = ROOT / "src/cli/doctor/acl_table.h"
+TABLE = ROOT / "tests/docs/acl_table.h"
 PAGE = ROOT / "docs/acl.md"
 PART = re.compile(r"(<!-- made: (\w+) -->\n)(.*?)(<!-- end -->)", re.S)
 

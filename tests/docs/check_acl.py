@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """check_acl.py NXLOCK_EXE
 
-docs/acl.md is what src/cli/doctor/acl_table.h says.
+docs/acl.md is what tests/docs/acl_table.h says.
 Prints TAP; exits 1 on any difference. test_acl.py runs the lines.
 """
 
@@ -40,9 +40,21 @@ def check_table(exe):
     yield from (f"{name} is no command" for name in set(table.commands) - known)
 
 
+def check_doctor():
+    """The commands of doctor's remedy are those of its line in the page."""
+    text = (acl_table.ROOT / "src/cli/doctor/doctor_rights.c").read_text()
+    words = "".join(re.findall('"([^"]*)"', re.search(
+        r"#define COMMANDS((?:.*\\\n)+.*\n)", text)[1])).split()
+    wanted = [rule for rule in acl_table.read().rules(("doctor",), (), False)
+              if rule[0] == "+"]
+    if sorted(words) != sorted(wanted):
+        yield f"COMMANDS has {words}, the table {wanted}"
+
+
 def main(exe):
     return checks.run([
         ("acl.md: made from the table", check_page),
+        ("doctor_rights.c: the commands of the table", check_doctor),
         ("acl_table.h: a row for each command", check_table, exe),
     ])
 

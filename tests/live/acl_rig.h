@@ -7,7 +7,7 @@
 #define NXLOCK_TESTS_ACL_RIG_H
 
 #include "api/private.h"
-#include "cli/doctor/acl_table.h"
+#include "docs/acl_table.h"
 #include "live/live_rig.h"
 
 #define NAME "job"

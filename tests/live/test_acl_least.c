@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of least permissions (cli/doctor/acl_table.h), row by row: a user
+ * The table of least permissions (docs/acl_table.h), row by row: a user
  * with exactly the permissions of a row can do what the row says, and without
  * any one of them gets what the row says of that.
  */

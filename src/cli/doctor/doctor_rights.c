@@ -9,40 +9,55 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "cli/doctor/acl_rules.h"
 #include "cli/doctor/doctor_state.h"
 #include "cli/name.h"
 #include "cli/report/report.h"
 
-#define GRANT_ROOM 2048
+#define GRANT_ROOM 4096
 /* A channel is nxl:UUID:KEY. A `*` for the UUID would also match the channels
  * of other names that end like this one, such as nxl:UUID:x:NAME. */
 #define ANY_UUID "????????????????????????????????????"
 
-/* The features that docs/acl.md lists for each command. */
-enum {
-#define COMMAND(name, features) FEATURES_OF_##name = (int)(features),
-    ACL_COMMANDS
-#undef COMMAND
-};
+/* The commands of the line for doctor in docs/acl.md; tests/docs/check_acl.py
+ * compares. */
+#define COMMANDS                                                               \
+    "+set +evalsha +eval +getrange +del +pttl +time +zrange +zrem +exists "    \
+    "+pubsub|numsub +publish +pexpire +zscore +zrank +zcard +zadd +subscribe " \
+    "+ping +psetex +zcount +zremrangebyscore +client|id +client|kill +info "   \
+    "+script|load +config|get"
+
+/* What a rule can contain as it is; otherwise the placeholder instead. */
+static const char *rule_word(const char *text, const char *placeholder)
+{
+    bool plain = text && text[0] != '\0' && strlen(text) < NAME_PASTED &&
+                 !strpbrk(text, " \"'*?[]\\%\t\r\n\v\f");
+
+    return plain ? text : placeholder;
+}
 
 const char *doctor_grant(struct doctor *d, int result)
 {
     static char words[GRANT_ROOM];
-    char commands[ACL_WORDS];
-    const char *prefix = nxl_client_prefix(d->client);
-    const char *name = prefix[0] != '\0' ? "PREFIXNAME" : "NAME";
+    char user[URL_VALUE_ROOM], name[2 * NAME_PASTED];
+    const char *prefix = nxl_client_prefix(d->own.client);
+    const char *below = prefix[0] != '\0' ? rule_word(prefix, "PREFIX") : "";
+    const char *bare = rule_word(d->args->name, "NAME");
 
     if (result != NXL_E_DENIED)
         return NULL;
+    if (!url_text(d->url, "user", user, sizeof(user)))
+        snprintf(user, sizeof(user), "default");
+    snprintf(name, sizeof(name), "%s%s", below, bare);
     snprintf(words, sizeof(words),
-        "%sACL SETUSER USER %s ~%s* ~{%s*%s &nxl:" ANY_UUID ":%s*",
+        "%sACL SETUSER %s " COMMANDS " ~%s* ~{%s*%s%s%s%s &nxl:" ANY_UUID
+        ":%s*",
         d->args->name ? ""
                       : "if the user has permissions for certain names only, "
                         "write one of them: nxlock doctor NAME; otherwise ",
-        acl_words(commands, sizeof(commands), FEATURES_OF_doctor), name, name,
-        prefix[0] != '\0' ? " ~PREFIX{NAME*" : "", name);
+        rule_word(user, "USER"), name, name, below[0] != '\0' ? " ~" : "",
+        below, below[0] != '\0' ? "{" : "", below[0] != '\0' ? bare : "", name);
     return words;
 }
 
@@ -51,13 +66,14 @@ static void try_request(struct doctor *d, enum level level, const char *what,
     const char *words, const char *last)
 {
     struct answer *answer;
-    int rc = doctor_ask(d, words, last, &answer);
+    int rc = peer_ask(&d->own, words, last, &answer);
 
     answer_free(answer);
     if (rc != NXL_E_DENIED)
         return;
     diagnostic(&d->diagnostics, level, "rights", doctor_grant(d, rc),
-        "%s is not permitted (%s %s): %s", what, words, last, doctor_why(d));
+        "%s is not permitted (%s %s): %s", what, words, last,
+        peer_why(&d->own));
     if (level == LEVEL_FAIL)
         diagnostic_code(&d->diagnostics, EXIT_DENIED);
 }
@@ -65,36 +81,36 @@ static void try_request(struct doctor *d, enum level level, const char *what,
 static void try_keys(struct doctor *d)
 {
     static const struct {
-        enum companion key;
         enum level level;
-        const char *words, *what;
-    } companions[] = {
-        {COMPANION_COUNTER, LEVEL_WARN, "PTTL", "its fencing counter"},
-        {COMPANION_LINE, LEVEL_NOTE, "ZCARD", "the line of its waiters"},
-        {COMPANION_LINE_MARK, LEVEL_NOTE, "PTTL", "the mark of its line"},
-        {COMPANION_GAP, LEVEL_NOTE, "PTTL", "the gap of its line"},
-        {COMPANION_RECORD, LEVEL_WARN, "PTTL", "its record"},
+        const char *what;
+    } companions[COMPANIONS] = {
+        [COMPANION_COUNTER] = {LEVEL_WARN, "its fencing counter"},
+        [COMPANION_LINE] = {LEVEL_NOTE, "the line of its waiters"},
+        [COMPANION_LINE_MARK] = {LEVEL_NOTE, "the mark of its line"},
+        [COMPANION_GAP] = {LEVEL_NOTE, "the gap of its line"},
+        [COMPANION_RECORD] = {LEVEL_WARN, "its record"},
     };
-    size_t count = sizeof(companions) / sizeof(companions[0]);
-    char *key, *counter;
+    char *key = NULL;
 
-    if (!name_keys(nxl_client_prefix(d->client), d->args->name, &key, &counter))
+    if (asprintf(
+            &key, "%s%s", nxl_client_prefix(d->own.client), d->args->name) < 0)
         return;
     try_request(d, LEVEL_FAIL, "the lock's key", "PTTL", key);
-    for (size_t i = 0; i < count - !d->args->records; i++) {
-        char *companion = name_companion(key, companions[i].key);
-        if (companion)
+    for (int i = 0; i < COMPANIONS; i++) {
+        char *companion = name_companion(key, (enum companion)i);
+        if (companion && companions[i].what &&
+            (i != COMPANION_RECORD || d->args->records))
             try_request(d, companions[i].level, companions[i].what,
-                companions[i].words, companion);
+                i == COMPANION_LINE ? "ZCARD" : "PTTL", companion);
         free(companion);
     }
-    free(counter);
     free(key);
 }
 
 void doctor_rights(struct doctor *d)
 {
-    /* A trial notices this only while the server does not know the scripts. */
+    /* A trial notices the first only while the server does not know the
+     * scripts. */
     try_request(d, LEVEL_WARN, "a script that the server does not know yet",
         "EVAL return(1)", "0");
     try_request(d, d->urls.count > 1 ? LEVEL_FAIL : LEVEL_WARN,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of doctor share: what a server says, which is read once and
- * then looked up, and the table of checks that judges it.
+ * What the files of doctor share: servers that are asked, what they said, and
+ * the one table of checks that judges it.
  */
 #ifndef NXLOCK_CLI_DOCTOR_DOCTOR_STATE_H
 #define NXLOCK_CLI_DOCTOR_DOCTOR_STATE_H
@@ -15,99 +15,100 @@
 #include "cli/report/diagnostic.h"
 #include "cli/servers/urls.h"
 
-#define US_PER_MS INT64_C(1000)
 #define US_PER_S INT64_C(1000000)
 #define FIELD_ROOM 256
 #define DETAIL_ROOM 768
 
-/* What the Sentinels of the URL say, and what the last one of them. */
-struct sentinels {
-    char at[FIELD_ROOM];      /* its address, as the URL has it */
-    char named[FIELD_ROOM];   /* the primary that it names; "": no answer */
-    char why[DETAIL_ROOM];    /* why it does not answer */
-    char primary[FIELD_ROOM]; /* that the first one names */
-    int64_t known, quorum; /* how many there are, to the one that knows most */
-    bool in_clear;         /* a password is sent to it without TLS */
+/* A server that is asked, and what it says of itself. */
+struct peer {
+    nxl_client *client;
+    size_t number; /* of the client's servers */
+    nxl_server_facts facts;
+    int result;          /* of INFO */
+    struct answer *info; /* NULL: it was not answered */
 };
 
-/* A replica of the server. */
-struct replica {
-    char host[FIELD_ROOM], port[16];
+/* A Sentinel that the URL lists, or a replica of the server. */
+struct companion_server {
+    char at[FIELD_ROOM];
     char why[DETAIL_ROOM]; /* why it does not answer */
     bool answers, denies;
-    int64_t priority;
-    int64_t ahead_us; /* its clock, at least; negative: behind */
+    char named[FIELD_ROOM]; /* Sentinel: the primary that it names */
+    bool in_clear;          /* Sentinel: a password is sent without TLS */
+    int64_t priority;       /* replica */
+    int64_t ahead_us;       /* replica: its clock, at least; negative: behind */
 };
+
+#define REPLICAS_MOST 8 /* that are asked */
 
 struct doctor {
     const struct args *args;
-    nxl_client *client;
     struct url_list urls; /* one for each server */
     struct diagnostics diagnostics;
-    size_t reached; /* how many servers accepted the login */
-    /* Of the server that the findings are about: */
-    size_t server;
-    nxl_server_facts facts;
-    int result;       /* of INFO */
-    uint64_t read_at; /* when that was, of nxl_now_ns() */
-    struct answer *info;
-    char appendfsync[FIELD_ROOM]; /* or "unknown" */
-    struct sentinels sentinels;
-    struct replica replica;
+    size_t reached;  /* how many servers accepted the login */
+    struct peer own; /* the server that the findings are about */
+    const char *url; /* its */
+    struct companion_server other;
+    char primary[FIELD_ROOM]; /* that the first Sentinel names */
+    int64_t sentinels; /* how many there are, to the one that knows most */
+    int64_t priority;  /* of a replica; 0: of none that is ever promoted */
+    int64_t never;     /* replicas that are never promoted */
+    bool unequal;      /* the others do not have the same priority */
     /* What a check has found out: shown behind its words, or instead. */
     char detail[DETAIL_ROOM];
 };
 
-/* A row of a table of checks. The rows of one subject follow each other, and
- * the first whose condition holds decides. */
-struct check {
-    const char *subject;
-    bool (*holds)(struct doctor *doctor); /* NULL: always */
-    enum level level;
-    int code;          /* the exit code of a FAIL */
-    const char *words; /* NULL: print the detail alone, or nothing */
-    const char *remedy;
+/* What the rows of the table are about. */
+enum about {
+    OF_SERVER,
+    OF_SENTINEL,  /* each of them */
+    OF_SENTINELS, /* all of them, after these */
+    OF_REPLICA,
+    OF_REPLICAS
 };
 
-void doctor_judge(
-    struct doctor *doctor, const struct check *checks, size_t count);
-#define DOCTOR_JUDGE(doctor, checks)                                           \
-    doctor_judge(doctor, checks, sizeof(checks) / sizeof((checks)[0]))
+/* Reports what the rows about that find. The rows of one subject follow each
+ * other, and the first whose condition holds decides. */
+void doctor_judge(struct doctor *doctor, enum about about);
 
-/* Sets the detail; true, so that a condition can end with it. */
-bool doctor_detail(struct doctor *doctor, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Makes Sentinel i of the URL doctor->other. */
+void doctor_ask_sentinel(struct doctor *doctor, size_t i);
+/* The same of replica i: asks its priority, and its clock between two looks at
+ * the primary's. False: there is none. */
+bool doctor_ask_replica(struct doctor *doctor, unsigned i);
+/* Does a new connection lead to another server, as a load balancer does? */
+bool doctor_leads_elsewhere(struct doctor *doctor);
 
 /* client_ask() with the words of text, which blanks divide, and then, if it is
  * not NULL, with last as one word. */
-int doctor_ask(struct doctor *doctor, const char *text, const char *last,
+int peer_ask(const struct peer *peer, const char *text, const char *last,
     struct answer **answer);
+
+/* Reads INFO and the facts. False: no login. */
+bool peer_read(struct peer *peer);
+void peer_free(struct peer *peer);
 
 /* The value of a field "name:value" of INFO into out, which is returned; "":
  * there is none. */
-const char *doctor_field(
-    const struct answer *info, const char *name, char out[FIELD_ROOM]);
+const char *peer_field(
+    const struct peer *peer, const char *name, char out[FIELD_ROOM]);
 /* The same as a number; -1: it is unknown. */
-int64_t doctor_number(const struct answer *info, const char *name);
+int64_t peer_number(const struct peer *peer, const char *name);
 
 /* The server's time in microseconds since 1970; -1: it does not tell. */
-int64_t doctor_time_us(struct doctor *doctor);
+int64_t peer_time_us(const struct peer *peer);
 
 /* The client's error message, without the address that begins each finding. */
-const char *doctor_why(const struct doctor *doctor);
+const char *peer_why(const struct peer *peer);
 
 /* Is a password sent to another machine without TLS? */
-bool doctor_in_clear(const nxl_server_facts *facts);
+bool peer_in_clear(const struct peer *peer);
 
-/* Turns to a server, and reads what it says of itself. False: no login. */
-bool doctor_read(struct doctor *doctor, size_t server);
-
-/* One subject each. */
-bool doctor_sources(struct doctor *doctor); /* false: no memory */
-void doctor_sentinels(struct doctor *doctor);
-void doctor_server(struct doctor *doctor);
-void doctor_replicas(struct doctor *doctor);
+/* Reports where each setting comes from. False: no memory. */
+bool doctor_sources(struct doctor *doctor);
+/* Checks permissions that a trial does not show. */
 void doctor_rights(struct doctor *doctor);
+/* Acquires, waits and records. */
 void doctor_trial(struct doctor *doctor);
 
 /* The remedy for a result of NXL_E_DENIED: all that doctor and run need. NULL

@@ -17,71 +17,65 @@
 #define ACL_VERSION 6 /* of Redis: older ones have no permissions */
 #define WAIT_MS 300   /* enough to join a line and to subscribe */
 
-struct trial {
+enum { LOCK, FENCING, WAITING, PERMITS, ONCE };
+
+static const struct trial {
     const char *subject;
-    enum level level; /* of a failure */
-    int (*run)(nxl_lock *lock, nxl_lock *other, int64_t ttl_ms);
+    enum level level;       /* of a failure */
     int fence, permits;     /* options of the lock */
+    bool waits;             /* another handle waits for it, or holds it too */
     const char *ok, *words; /* of a success, NULL: none, and of a failure */
+} trials[] = {
+    [LOCK] = {"lock", LEVEL_FAIL, 0, 0, false,
+        "acquired, extended and released",
+        "no lock can be acquired, extended and released"},
+    [FENCING] = {"fencing", LEVEL_WARN, 1, 0, false, "fencing tokens work",
+        "there are no fencing tokens"},
+    [WAITING] = {"waiting", LEVEL_WARN, 0, 0, true, NULL,
+        "a lock that another waits for cannot be released"},
+    [PERMITS] = {"permits", LEVEL_NOTE, 0, 2, true, NULL,
+        "several cannot hold a lock (--permits, --shared)"},
+    [ONCE] = {"once", LEVEL_FAIL, 0, 0, false, "work can be recorded",
+        "nxlock once does not work here"},
 };
 
-static int hold(nxl_lock *lock, nxl_lock *other, int64_t ttl_ms)
+/* The longest lease of a trial; a little is left to extend it by. */
+static int64_t ttl_ms(const struct doctor *d)
 {
-    int rc = nxl_lock_acquire(lock, 0);
+    int64_t most = nxl_client_max_ttl_ms(d->own.client);
 
-    (void)other;
-    if (rc == NXL_OK)
-        rc = nxl_lock_extend(lock, ttl_ms + LONGER_MS);
-    return rc == NXL_OK ? nxl_lock_release(lock) : rc;
+    return (most < LEASE_MS ? most : LEASE_MS) - LONGER_MS;
 }
 
-/* Another waits for it, or holds it too. */
-static int share(nxl_lock *lock, nxl_lock *other, int64_t ttl_ms)
+static int try_lock(const struct doctor *d, const struct trial *trial,
+    nxl_lock *lock, nxl_lock *other)
 {
     int rc = nxl_lock_acquire(lock, 0);
 
-    (void)ttl_ms;
     if (rc != NXL_OK)
         return rc;
-    rc = nxl_lock_acquire(other, WAIT_MS);
-    if (rc == NXL_OK)
-        rc = nxl_lock_release(other);
+    if (trial->waits) {
+        rc = nxl_lock_acquire(other, WAIT_MS);
+        if (rc == NXL_OK)
+            rc = nxl_lock_release(other);
+    } else {
+        rc = nxl_lock_extend(lock, ttl_ms(d) + LONGER_MS);
+    }
     int released = nxl_lock_release(lock);
     return rc == NXL_OK || rc == NXL_BUSY ? released : rc;
 }
 
-static int record(nxl_lock *lock, nxl_lock *other, int64_t ttl_ms)
+static int try_record(nxl_lock *lock)
 {
     int rc = nxl_once_begin(lock, NULL, 0);
 
-    (void)other;
-    (void)ttl_ms;
     if (rc == NXL_OK)
         rc = nxl_once_tell(lock, NXL_ONCE_FAILED, 0, NULL, 0);
     return rc == NXL_OK ? nxl_once_forget(lock) : rc;
 }
 
-static const struct trial of_lock = {"lock", LEVEL_FAIL, hold, 0, 0,
-    "acquired, extended and released",
-    "no lock can be acquired, extended and released"};
-static const struct trial of_fencing = {"fencing", LEVEL_WARN, hold, 1, 0,
-    "fencing tokens work", "there are no fencing tokens"};
-static const struct trial of_waiting = {"waiting", LEVEL_WARN, share, 0, 0,
-    NULL, "a lock that another waits for cannot be released"};
-static const struct trial of_permits = {"permits", LEVEL_NOTE, share, 0, 2,
-    NULL, "several cannot hold a lock (--permits, --shared)"};
-static const struct trial of_once = {"once", LEVEL_FAIL, record, 0, 0,
-    "work can be recorded", "nxlock once does not work here"};
-
-static int64_t ttl_ms(const struct doctor *d)
-{
-    int64_t most = nxl_client_max_ttl_ms(d->client);
-
-    return (most < LEASE_MS ? most : LEASE_MS) - LONGER_MS;
-}
-
-static int make(struct doctor *d, const char *name, const struct trial *trial,
-    nxl_lock **lock)
+static int make(const struct doctor *d, const char *name,
+    const struct trial *trial, nxl_lock **lock)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
 
@@ -90,7 +84,7 @@ static int make(struct doctor *d, const char *name, const struct trial *trial,
     options.label = "nxlock-doctor";
     options.fence = trial->fence;
     options.permits = trial->permits;
-    return nxl_lock_new(lock, d->client, name, &options);
+    return nxl_lock_new(lock, d->own.client, name, &options);
 }
 
 /* Removes the fencing counter of the trial's lock, which would stay for a day.
@@ -101,7 +95,7 @@ static void remove_counter(struct doctor *d, const char *name)
     nxl_holder seen = NXL_HOLDER_INIT;
     nxl_lock *lock = NULL;
 
-    if (counter && make(d, counter, &of_lock, &lock) == NXL_OK &&
+    if (counter && make(d, counter, &trials[LOCK], &lock) == NXL_OK &&
         nxl_lock_inspect(lock, &seen) == NXL_OK)
         (void)!nxl_lock_break(lock, &seen);
     nxl_lock_free(lock);
@@ -121,14 +115,15 @@ static bool run(struct doctor *d, const struct trial *trial, const char *name)
 {
     nxl_lock *lock, *other = NULL;
     int rc = make(d, name, trial, &lock);
+    const char *why = nxl_client_errmsg(d->own.client);
 
     if (rc == NXL_E_INVALID || rc == NXL_E_UNSUPPORTED)
         return true; /* the URL rules out locks of this kind */
     if (rc == NXL_OK)
         rc = make(d, name, trial, &other);
-    const char *why = nxl_client_errmsg(d->client);
     if (rc == NXL_OK) {
-        rc = trial->run(lock, other, ttl_ms(d));
+        rc = trial == &trials[ONCE] ? try_record(lock)
+                                    : try_lock(d, trial, lock, other);
         remove_counter(d, name);
         why = nxl_lock_errmsg(lock);
         if (why[0] == '\0')
@@ -144,37 +139,37 @@ static bool run(struct doctor *d, const struct trial *trial, const char *name)
     return rc == NXL_OK;
 }
 
-/* Waits for a busy lock, which shows how locks wait there. */
-static void try_waiting(struct doctor *d, const char *name)
+/* After a wait for a busy lock, which shows how locks wait there. expected: the
+ * server was to have a line. Nothing but a missing permission keeps one that
+ * runs scripts and has ACLs from it. */
+static void report_waiting(struct doctor *d, bool expected)
 {
-    (void)nxl_client_server_facts(d->client, 0, &d->facts);
-    bool expected = d->facts.in_line;
+    nxl_server_facts *facts = &d->own.facts;
 
-    (void)run(d, &of_waiting, name);
-    (void)nxl_client_server_facts(d->client, 0, &d->facts);
-    /* Nothing else keeps a server that runs scripts and has ACLs from it. */
-    int version = d->facts.version[0]; /* 0: unknown */
-    bool denied = expected && !d->facts.in_line && d->facts.scripts &&
+    (void)nxl_client_server_facts(d->own.client, 0, facts);
+    int version = facts->version[0]; /* 0: unknown */
+    bool denied = expected && !facts->in_line && facts->scripts &&
                   (version == 0 || version >= ACL_VERSION);
-    diagnostic(&d->diagnostics, d->facts.in_line ? LEVEL_OK : LEVEL_NOTE,
+    diagnostic(&d->diagnostics, facts->in_line ? LEVEL_OK : LEVEL_NOTE,
         "waiting", denied ? doctor_grant(d, NXL_E_DENIED) : NULL, "%s: %s",
-        d->facts.waiting,
-        d->facts.in_line ? "first come, first served" : "the order is random");
+        facts->waiting,
+        facts->in_line ? "first come, first served" : "the order is random");
 }
 
 void doctor_trial(struct doctor *d)
 {
     char *name =
-        name_own(nxl_client_prefix(d->client), d->args->name, "doctor");
+        name_own(nxl_client_prefix(d->own.client), d->args->name, "doctor");
 
-    if (!name) {
+    if (!name)
         diagnostic_failed(&d->diagnostics, "lock", NXL_E_NOMEM, "");
-    } else if (run(d, &of_lock, name)) {
-        (void)run(d, &of_fencing, name);
-        try_waiting(d, name);
-        (void)run(d, &of_permits, name);
-        if (d->args->records)
-            (void)run(d, &of_once, name);
+    for (int i = LOCK; name && i <= (d->args->records ? ONCE : PERMITS); i++) {
+        (void)nxl_client_server_facts(d->own.client, 0, &d->own.facts);
+        bool expected = d->own.facts.in_line;
+        if (!run(d, &trials[i], name) && i == LOCK)
+            break;
+        if (i == WAITING)
+            report_waiting(d, expected);
     }
     free(name);
 }

@@ -137,19 +137,3 @@ bool conf_add(const struct args *args, struct url_list *list, bool servers_only)
     }
     return ok;
 }
-
-const char *conf_used(char *out, const struct args *args, const char *message)
-{
-    out[0] = '\0';
-    for (size_t i = 0; i < args->conf->count; i++) {
-        const struct setting *setting = &args->conf->list[i];
-        size_t used = strlen(out);
-        if (setting->option->type == VALUE_PARAMETER &&
-            args->url_from != URLS_GIVEN &&
-            (strstr(message, setting->value) ||
-                strstr(message, setting->option->variable)))
-            snprintf(out + used, CONF_ROOM - used, "%s%s",
-                used > 0 ? " and " : "", setting->where);
-    }
-    return out;
-}

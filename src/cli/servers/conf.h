@@ -23,10 +23,5 @@ void conf_mention(const struct args *args, enum value_type type);
  * memory. */
 bool conf_add(
     const struct args *args, struct url_list *list, bool servers_only);
-/* Copies the origin of the settings that a message of the library about these
- * URLs is about, as in "/etc/nxlock.conf line 3"; "" if there is none. Returns
- * out. */
-#define CONF_ROOM 512
-const char *conf_used(char *out, const struct args *args, const char *message);
 
 #endif

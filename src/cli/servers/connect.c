@@ -17,11 +17,11 @@
 #include "cli/report/report.h"
 #include "cli/servers/source.h"
 #include "cli/table.h"
-#include "cli/value.h"
 #include "cli/servers/variables.h"
 
 #define WORDS_ROOM 1024
-#define WITH_ROOM (CONF_ROOM + 128)
+#define WITH_ROOM 640
+#define WHY_ROOM 512
 
 bool connect_urls(const struct args *args, struct url_list *list)
 {
@@ -59,60 +59,56 @@ static void tell(const struct args *args, const char *format, ...)
         say("%s", words);
 }
 
-/* Are the URLs valid without what options add, given the password that they may
- * need? */
-static bool urls_are_right(const struct args *args)
+/* Does the library say something else of the URLs without this parameter? Then
+ * it has to do with what is wrong. */
+static bool is_involved(
+    const struct args *args, const char *parameter, const char *why)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    struct args alone = *args;
+    char other[WHY_ROOM] = "";
     struct url_list list;
     nxl_client *probe = NULL;
 
-    alone.query = NULL;
-    if (!connect_urls(&alone, &list))
+    options.errbuf = other;
+    options.errbuf_size = sizeof(other);
+    if (!connect_urls(args, &list))
         return false;
-    bool right = make_client(&probe, &list, &options) == NXL_OK;
+    url_list_drop(&list, parameter);
+    (void)!make_client(&probe, &list, &options);
     nxl_client_free(probe);
     url_list_free(&list);
-    return right;
+    return strcmp(other, why) != 0;
 }
 
-/* Adds what is used together with the URLs to with, as " with A and B". */
-static void add_with(char with[WITH_ROOM], const char *before, const char *what)
-{
-    size_t used = strlen(with);
-
-    if (what[0] != '\0')
-        snprintf(with + used, WITH_ROOM - used, "%s%s%s",
-            used > 0 ? " and " : " with ", before, what);
-}
-
-/* Adds the options that were given and are parameters of the URLs. True: one
- * of them is for TLS, or names a file. */
-static bool add_options(char with[WITH_ROOM], const struct args *args)
-{
-    const struct option *option;
-    bool about_file = false;
-
-    for (size_t i = 0; (option = option_at(args->command, &i));) {
-        if (option->type != VALUE_PARAMETER ||
-            !value_has_parameter(args->query, option->variable))
-            continue;
-        add_with(with, "--", option->name);
-        about_file |= option_of_tls(option) || option_names_file(option);
-    }
-    return about_file;
-}
-
+/* Reports what is wrong with the URLs, and which parameters have to do with it
+ * that are not in a URL. Returns the exit code: it is the command line that is
+ * wrong if one of its options is, but not if that names a file or is for
+ * TLS. */
 static int report_url(
     const struct args *args, const char *why, bool no_password)
 {
-    char with[WITH_ROOM] = "", settings[CONF_ROOM], source[SOURCE_ROOM];
-    bool by_option = args->query && urls_are_right(args);
-    bool about_file = by_option && add_options(with, args);
+    const struct option *option;
+    char with[WITH_ROOM] = "", source[SOURCE_ROOM];
+    bool by_option = false, about_file = false;
+    struct url_list bare;
 
-    add_with(with, "", variables_used(why) ? PASSWORD_FILE_VARIABLE : "");
-    add_with(with, "", conf_used(settings, args, why));
+    if (!url_list_make(&bare, args->urls, args->url_count, NULL))
+        bare.count = 0;
+    for (size_t i = 0; (option = option_at(args->command, &i));) {
+        const char *from = option->type == VALUE_PARAMETER && bare.count > 0
+                               ? source_of(args, bare.urls[0], option)
+                               : NULL;
+        if (!from || !is_involved(args, option->variable, why))
+            continue;
+        size_t used = strlen(with);
+        snprintf(with + used, sizeof(with) - used, "%s%s%s",
+            used > 0 ? " and " : " with ", from == option->name ? "--" : "",
+            from);
+        by_option |= from == option->name;
+        about_file |= option_of_tls(option) || option_names_file(option);
+    }
+    if (bare.count > 0)
+        url_list_free(&bare);
     tell(args, "%s%s: %s", source_words(source, args), with, why);
     if (no_password)
         say("put the password into a file (--password-file FILE or "
@@ -123,7 +119,7 @@ static int report_url(
 int connect_client(
     nxl_client **client, const struct args *args, nxl_client_options *options)
 {
-    char why[512] = "", source[SOURCE_ROOM];
+    char why[WHY_ROOM] = "", source[SOURCE_ROOM];
     struct url_list list;
 
     if (!connect_urls(args, &list)) {

@@ -18,6 +18,7 @@
 #include "cli/servers/private_file.h"
 #include "cli/report/report.h"
 #include "cli/table.h"
+#include "cli/value.h"
 #include "cli/servers/urls.h"
 #include "cli/servers/variables.h"
 
@@ -385,6 +386,28 @@ const char *source_words(char *out, const struct args *args)
     snprintf(out, SOURCE_ROOM, "%s%s%s%s", args->url_source, named ? " (" : "",
         named ? args->url_file_source : "", named ? ")" : "");
     return out;
+}
+
+const char *source_of(
+    const struct args *args, const char *bare, const struct option *option)
+{
+    const char *name = option ? option->variable : "password";
+    const struct conf *conf = args->conf;
+
+    if (option && value_has_parameter(args->query, name))
+        return option->name;
+    if (url_has_parameter(bare, name))
+        return NULL;
+    if (!option)
+        return args->password ? PASSWORD_VARIABLE : NULL;
+    if (strcmp(name, "password_file") == 0 &&
+        variable_value(PASSWORD_FILE_VARIABLE))
+        return PASSWORD_FILE_VARIABLE;
+    for (size_t i = 0; i < conf->count; i++) {
+        if (conf->list[i].option == option)
+            return conf->list[i].where;
+    }
+    return NULL;
 }
 
 void source_explain(void)

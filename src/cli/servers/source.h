@@ -7,6 +7,7 @@
 #define NXLOCK_CLI_SERVERS_SOURCE_H
 
 #include "cli/args.h"
+#include "cli/table.h"
 
 #define FALLBACK_URL "redis://127.0.0.1:6379"
 
@@ -25,6 +26,12 @@ bool source_is_conf(const struct args *args);
  * "/etc/app/url (--url-file)". Returns out. */
 #define SOURCE_ROOM 512
 const char *source_words(char *out, const struct args *args);
+
+/* Where a parameter of the URLs in use comes from: the name of the option, a
+ * variable, or a line of the configuration file. NULL: it is in the URL itself,
+ * bare, or nowhere. option is the one of the parameter; NULL: the password. */
+const char *source_of(
+    const struct args *args, const char *bare, const struct option *option);
 
 /* Do the URLs come from an enclosing 'nxlock run', which removed the passwords?
  */

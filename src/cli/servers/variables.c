@@ -69,13 +69,6 @@ bool variables_add(const struct args *args, struct url_list *list)
     return ok;
 }
 
-bool variables_used(const char *message)
-{
-    const char *file = variable_value(PASSWORD_FILE_VARIABLE);
-
-    return file && strstr(message, file);
-}
-
 bool variables_pass(const struct args *args)
 {
     const char *file = variable_value(PASSWORD_FILE_VARIABLE);

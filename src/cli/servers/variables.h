@@ -27,9 +27,6 @@ int variables_settle(struct args *args);
  * memory. */
 bool variables_add(const struct args *args, struct url_list *list);
 
-/* Does this message speak of the password file of a variable? */
-bool variables_used(const char *message);
-
 /* Sets them for CMD: the path is absolute, and the password is there only if
  * --pass-url was given. False: no memory. */
 bool variables_pass(const struct args *args);

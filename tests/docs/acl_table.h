@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one table of permissions: the least that each feature needs of an ACL,
- * and what happens without each of them. doctor has its remedies from it,
- * tests/docs/acl_table.py makes docs/acl.md from it, and a test tries every row
- * on a real server.
+ * and what happens without each of them. acl_table.py makes docs/acl.md from
+ * it, check_acl.py compares doctor's remedy with it, and live/test_acl_least.c
+ * tries every row on a real server.
  */
-#ifndef NXLOCK_CLI_DOCTOR_ACL_TABLE_H
-#define NXLOCK_CLI_DOCTOR_ACL_TABLE_H
+#ifndef NXLOCK_TESTS_DOCS_ACL_TABLE_H
+#define NXLOCK_TESTS_DOCS_ACL_TABLE_H
 
 /* What happens without a permission: EFFECT(NAME, words) */
 /* clang-format off */
