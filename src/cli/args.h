@@ -43,8 +43,6 @@ enum urls_from {
     URLS_DEFAULT
 };
 
-enum on_down { DOWN_FAILS, DOWN_RUNS };
-
 /* Options of run, and of once; times in ms, 0 if they are not given. */
 struct run_args {
     int64_t at_least_ms;
@@ -55,7 +53,6 @@ struct run_args {
     const char *at_least, *at_most, *every, *grace;
     int64_t request_ms; /* the timeout of a request */
     int on_lost;        /* enum on_lost */
-    int on_down;        /* enum on_down */
     bool leave;         /* --leave-descendants */
     bool pass_url;      /* NXLOCK_URL of the command keeps its passwords */
 };

@@ -72,7 +72,6 @@ static const struct {
     {"shared", EXCLUSIVE, true},
     {"weight", EXCLUSIVE, true},
     {"also", "its record is about one piece of work, which has one name", true},
-    {"on-down", "without a server nothing is known about the work", true},
     {"show", "write: nxlock once show NAME", true},
     {"confirm", "write: nxlock once confirm NAME", true},
     {"forget", "write: nxlock once forget NAME", true},

@@ -68,8 +68,6 @@ const size_t exit_count = sizeof(exit_table) / sizeof(exit_table[0]);
 
 static const struct choice lost_choices[] = {{"kill", LOST_KILLS},
     {"warn", LOST_WARNS}, {NULL, 0}};
-static const struct choice down_choices[] = {{"fail", DOWN_FAILS},
-    {"run", DOWN_RUNS}, {NULL, 0}};
 static const struct choice log_choices[] = {{"syslog", LOG_TO_SYSLOG},
     {"stderr", LOG_TO_STDERR}, {"json", LOG_TO_JSON},
     {LOG_FILE "PATH", LOG_TO_FILE}, {"none", LOG_NOWHERE}, {NULL, 0}};
@@ -186,8 +184,6 @@ TIME(0, "every", RUN, run.every, EVERY,
     "skip if a run, failed or not, began < 0.9 DUR ago"),
 WORD("on-lost", RUNNING, run.on_lost, lost_choices,
     "if the lock is lost: kill CMD, or only warn (kill)"),
-WORD("on-down", RUN, run.on_down, down_choices,
-    "no server at the start: fail, or run CMD (fail)"),
 FLAG(0, "leave-descendants", RUNNING, run.leave,
     "do not stop what CMD leaves behind"),
 FLAG(0, "pass-url", RUNNING, run.pass_url,

@@ -53,7 +53,6 @@ def check_words(tap, shell):
             ("re", {"release", "renew"}),
             ("help un", {"unlock"}),
             ("help conn", {"connection"}),
-            ("run x --on-down ", {"fail", "run"}),
             ("run x --on-lost w", {"warn"}),
             ("once x --on-doubt ", {"halt", "retry"}),
             ("release x t --log ",
@@ -101,7 +100,7 @@ def check_lines(tap, shell):
 def check_descriptions(tap, shell):
     """zsh and fish show them."""
     for keys, words in ((b"nxlock re\t", "extend the lease of a lock"),
-                        (b"nxlock run x --on-\t", "no server at the start")):
+                        (b"nxlock run x --at-\t", "stop CMD after this")):
         before = len(shell.terminal.screen)
         shell.terminal.type(keys)
         tap.check(await_(lambda before=before, words=words: words.encode()

@@ -426,9 +426,6 @@ def without_a_server(room, other):
     url = ["-u", f"redis://:{SECRET}@127.0.0.1:1?timeout_ms=200"]
     room.case("no server", ["run", "NAME", *url, "-n", "--", "true"],
               [DOWN, ended("down", 69)], code=69)
-    room.case("--on-down run", ["run", "NAME", *url, "-n", "--on-down",
-                                "run", "--", "true"],
-              [DOWN, STARTED, command_ended(0), ended("done", 0)])
 
     def restart(_):
         room.all_say(b"waiting for 'k-")

@@ -119,13 +119,6 @@ class Room:
                            (code, reported),
                            "not due: neither" if code else "--every")
 
-    def not_locked(self):
-        got = self.nx("run", "k", "-n", "--on-down", "run", "-u",
-                      "unix:///nowhere/socket", *PRINTS)
-        self.tap.equal((got.returncode, got.stdout, REPORT in got.stderr),
-                       (0, b"none\n", False),
-                       "without a lock there is no number to miss")
-
 
 def make_guest(server):
     """Who may lock k, and not draw a number for it."""
@@ -170,7 +163,6 @@ def main():
             room.acquires("Redis 2.6", "-u", old.url)
             room.once("Redis 2.6", 69, "-u", old.url)
         room.inside(())
-        room.not_locked()
     return tap.done()
 
 

@@ -159,8 +159,6 @@ TABLE = (
      {}, False),
     ("down", plain("run", "-n", "--", "true", url=NOWHERE), 69, "down", {},
      False),
-    ("on-down run", plain("run", "-n", "--on-down", "run", "--", "sleep",
-                          "0.01", url=NOWHERE), 0, "done", RAN, True),
     ("not found", plain("run", "--", "/nonexistent/program"), 127, "failed",
      RAN, False),
     ("once done", plain("once", "--", "sleep", "0.01"), 0, "done", RAN, True),

@@ -54,7 +54,7 @@ MISSPELT = (
     ("run x --port 3 -- true", 64, "--port'", "-u redis://HOST:PORT"),
     *((f"run l {words} -- true", 64)
       for words in ("--at-most 0", "--every 1ms", "--on-lost stop",
-                    "--on-lost TERM", "--on-down no", "--on-down skip",
+                    "--on-lost TERM", "--on-down run",
                     "--fence", "--no-fence", "--retry-failed")),
 )
 
@@ -119,7 +119,6 @@ VALUES = (
       for word in ("256", "-1", "x", "1x", "0x1")),
     ("run x --on-lost KILL -- true", 64,
      "--on-lost 'KILL' is not valid: use kill or warn"),
-    ("run x --on-down RUN -- true", 64, "'RUN'", "use fail or run"),
 )
 
 URLS = (
@@ -184,7 +183,6 @@ CODES = (
     (f"run x -nv {TOUCH}", 75, "'x' is held by stranger, "),
     *((f"run x -n -E {code} {TOUCH}", code, "") for code in (0, 1, 99, 255)),
     (f"run x -w 100ms --busy-code 3 {TOUCH}", 3, ""),
-    (f"run x -n --on-down run {TOUCH}", 75, ""),
     ("acquire x -n", 75, ""),
     ("acquire x -n -E 3", 3, ""),
     ("wait x -w 100ms", 75, ""),
@@ -195,11 +193,6 @@ CODES = (
        "cannot acquire 'x'", "{d}/nothing") for wait in ("-n", "-w200ms")),
     (f"run x -n -u redis://127.0.0.1:1 {TOUCH}", 69, "127.0.0.1:1"),
     (f"run x -n -u unix://{{d}}/socket {TOUCH}", 69, "{d}/socket"),
-    (f"run x -n --on-down fail -u unix://{{d}}/nothing {TOUCH}", 69),
-    ("NXLOCK_TOKEN=outer NXLOCK_FENCE=7 run x -w 200ms --on-down run "
-     "-u unix://{d}/nothing -- sh -c 'echo $NXLOCK_HELD ${NXLOCK_TOKEN-none} "
-     "${NXLOCK_FENCE-none} $NXLOCK_NAME; exit 4'", 4, "~0 none none x",
-     "without the lock"),
     ("acquire x -n -u unix://{d}/nothing", 69),
     ("status x -u unix://{d}/nothing", 69),
     ("wait x -w 300ms -u unix://{d}/nothing", 69, "waiting for 'x'",
@@ -228,7 +221,7 @@ CODES = (
 REFUSED = (
     ("db RPUSH x element", "1"),
     *((f"run x {wait} {TOUCH}", 69, "cannot acquire 'x'")
-      for wait in ("", "-n", "-w200ms", "-n -E 0", "-n --on-down run")),
+      for wait in ("", "-n", "-w200ms", "-n -E 0")),
     ("acquire x", 69, "cannot acquire 'x'"),
     (f"renew x {ONE}", 79),
     (f"release x {ONE}", 79),
@@ -363,7 +356,7 @@ RUN = (
      " *socket*|*anon_inode*) exit 1 ;; esac; done'", 0),
     ("run a --ttl 20s -- sh -c 'test $NXLOCK_NAME = a && test $NXLOCK_TTL_MS ="
      " 20000 && test \"$(redis-cli -s {socket} GET a)\" = $NXLOCK_TOKEN'", 0),
-    ("run a --prefix 'p%:' -- sh -c 'test $NXLOCK_HELD = 1 && test $NXLOCK_KEY"
+    ("run a --prefix 'p%:' -- sh -c 'test $NXLOCK_KEY"
      " = p%:a && redis-cli -s {socket} EXISTS $NXLOCK_KEY'", 0, "~1"),
     ("run a --at-most 60s -- sh -c 'exit 3'", 3, ""),
     ("run a -- sh -c 'case $NXLOCK_TOKEN in *\"@$(hostname | cut -c -64 |"

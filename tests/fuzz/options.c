@@ -269,13 +269,11 @@ static void check_run(const struct args *args)
     }
     CHECK(run->every_ms == 0 || run->every_ms >= 40);
     CHECK(run->on_lost == LOST_KILLS || run->on_lost == LOST_WARNS);
-    CHECK(run->on_down >= DOWN_FAILS && run->on_down <= DOWN_RUNS);
     if (!command_table[args->command].runs)
         CHECK(given == 0 && run->grace_ms == -1 && !run->leave &&
               run->on_lost == LOST_KILLS);
     if (args->command != CMD_RUN)
-        CHECK(run->at_least_ms == 0 && run->every_ms == 0 &&
-              run->on_down == DOWN_FAILS);
+        CHECK(run->at_least_ms == 0 && run->every_ms == 0);
 }
 
 static void check_good(const struct args *args, struct line *line)

@@ -431,7 +431,6 @@ static bool take_result(struct wait *wait, int rc, int *code)
         *code = EXIT_UNAVAILABLE;
     } else {
         session_complain(session, "acquire", rc);
-        session->down = result_may_pass(rc);
         *code = exit_code_for(rc, session->args->busy_code);
     }
     return false;

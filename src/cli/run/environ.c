@@ -26,8 +26,7 @@ static bool set_outer(const struct session *session)
     const char *outer = getenv("NXLOCK_OUTER");
     char *all = NULL;
 
-    if (!token || (!session->unlocked &&
-                      strcmp(token, nxl_lock_token(session->lock)) == 0))
+    if (!token || strcmp(token, nxl_lock_token(session->lock)) == 0)
         return true;
     bool first = !outer || outer[0] == '\0';
     if (asprintf(&all, "%s%s%s", first ? "" : outer, first ? "" : " ", token) <
@@ -154,8 +153,7 @@ static void unset_variables(void)
 static bool set_one_of_several(const struct session *session, size_t i)
 {
     const char *name = names_at(session->args, i);
-    uint64_t fence =
-        session->unlocked ? 0 : nxl_lock_fence_of(session->lock, i);
+    uint64_t fence = nxl_lock_fence_of(session->lock, i);
     char variable[NUMBERED_ROOM];
 
     return setenv(numbered(variable, NUMBERED_NAME, i + 1), name, 1) == 0 &&
@@ -182,8 +180,7 @@ static bool set_lock(const struct session *session)
 {
     uint64_t fence = nxl_lock_fence(session->lock);
 
-    return setenv("NXLOCK_HELD", "1", 1) == 0 &&
-           setenv("NXLOCK_TOKEN", nxl_lock_token(session->lock), 1) == 0 &&
+    return setenv("NXLOCK_TOKEN", nxl_lock_token(session->lock), 1) == 0 &&
            (fence == 0 || set_number_variable("NXLOCK_FENCE", fence));
 }
 
@@ -210,9 +207,7 @@ bool environ_set(
         return false;
     unset_variables();
     return set_urls(args) && variables_pass(args) && set_names(session) &&
-           (session->unlocked ? setenv("NXLOCK_HELD", "0", 1) == 0
-                              : set_lock(session)) &&
-           set_attempt(attempt) &&
+           set_lock(session) && set_attempt(attempt) &&
            set_number_variable(
                "NXLOCK_TTL_MS", (unsigned long long)args->ttl_ms) &&
            set_number_variable(

@@ -151,7 +151,7 @@ static int take_news(struct job *job)
  * been stopped. */
 static uint64_t take_over_at(const struct job *job)
 {
-    if (job->renewal.deadline == NEVER || job->args->run.on_lost == LOST_WARNS)
+    if (job->args->run.on_lost == LOST_WARNS)
         return NEVER;
     return job->renewal.deadline - job->margin / 2;
 }
@@ -325,9 +325,8 @@ static bool may_start(struct job *job, int *code)
     renewal_status_start(&job->renewal, job->session);
     job->deadline_sent = job->renewal.deadline;
     job->margin = ms_as_ns(timing_margin_ms(args));
-    if (job->renewal.deadline != NEVER &&
-        nxl_now_ns() + ms_as_ns(args->run.grace_ms) + job->margin >=
-            job->renewal.deadline) {
+    if (nxl_now_ns() + ms_as_ns(args->run.grace_ms) + job->margin >=
+        job->renewal.deadline) {
         event_report((struct event){.kind = EVENT_FAILED},
             "cannot run %s: '%s' %s acquired too late, the lease is ending",
             job->words[0], args->shown, names_word(args, "was", "were"));

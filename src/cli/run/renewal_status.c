@@ -17,8 +17,7 @@ void renewal_status_start(
     struct renewal_status *status, struct session *session)
 {
     *status = (struct renewal_status){.session = session,
-        .deadline =
-            session->unlocked ? NEVER : nxl_lock_deadline(session->lock),
+        .deadline = nxl_lock_deadline(session->lock),
         .tries = session->renewal.tries};
 }
 
@@ -60,8 +59,6 @@ void renewal_status_turn(struct renewal_status *status)
     struct session *session = status->session;
     nxl_event event;
 
-    if (session->unlocked)
-        return;
     while (nxl_client_next_event(session->client, &event)) {
         if (event.operation != NXL_OP_HOLD)
             continue;
@@ -82,8 +79,6 @@ int renewal_status_end(struct renewal_status *status)
 {
     struct session *session = status->session;
 
-    if (session->unlocked)
-        return NXL_OK;
     return session_finish(session, nxl_lock_release_start(session->lock));
 }
 
@@ -96,7 +91,7 @@ void renewal_status_report_end(
     int64_t more_ms = args->run.at_least_ms - held_ms;
     char text[DURATION_ROOM];
 
-    if (session->unlocked || rc != NXL_OK)
+    if (rc != NXL_OK)
         return;
     if (more_ms > 0 && !cleared)
         event_report((struct event){.kind = EVENT_LEFT_HELD,
@@ -117,8 +112,7 @@ void renewal_status_clear(struct renewal_status *status)
     const char *token = nxl_lock_token(session->lock);
     nxl_holder holder = NXL_HOLDER_INIT;
 
-    for (size_t i = 0; !session->unlocked && i < names_count(session->args);
-         i++) {
+    for (size_t i = 0; i < names_count(session->args); i++) {
         if (session_enter(session, i) == NXL_OK &&
             holder_ask(session, &holder) == NXL_OK &&
             nxl_holder_is(&holder, token))
@@ -132,7 +126,7 @@ void renewal_status_give_back(struct session *session)
 {
     struct renewal_status status = {.session = session};
 
-    if (session->unlocked || !session->lock || !nxl_lock_held(session->lock))
+    if (!session->lock || !nxl_lock_held(session->lock))
         return;
     int rc = renewal_status_end(&status);
     if (rc == NXL_OK && session->args->run.at_least_ms > 0)

@@ -13,14 +13,14 @@
 
 struct renewal_status {
     struct session *session;
-    uint64_t deadline; /* the last confirmed end; NEVER: there is no lease */
+    uint64_t deadline; /* the last confirmed end */
     unsigned tries;    /* renewals seen so far */
     bool failing;      /* the last one failed, which was reported */
     bool lost;
     char why[512]; /* why it was lost */
 };
 
-/* Begins to follow the acquired lock, or nothing with session->unlocked. */
+/* Begins to follow the acquired lock. */
 void renewal_status_start(
     struct renewal_status *status, struct session *session);
 

@@ -75,7 +75,7 @@ static void report_unfenced(const struct session *session)
     const char *why = session->unfenced;
     bool several = names_several(session->args);
 
-    if (session->fenced || session->unlocked || !session_may_fence(session))
+    if (session->fenced || !session_may_fence(session))
         return;
     event_report((struct event){.kind = EVENT_UNFENCED, .why = why},
         "'%s' %s: %s", session->args->shown,
@@ -102,23 +102,6 @@ static int run_and_release(struct run *run)
     return code;
 }
 
-/* Applies --on-down after a failed acquire. True: run the command anyway. */
-static bool may_do_without(struct run *run)
-{
-    if (!run->session.down || run->args->run.on_down == DOWN_FAILS)
-        return false;
-    say("--on-down run: running %s without the lock", run->args->child[0]);
-    run->session.unlocked = true;
-    return true;
-}
-
-static bool acquired(struct run *run, int *code)
-{
-    if (!acquire_for(&run->session, code))
-        return may_do_without(run);
-    return run->args->run.every_ms == 0 || every_mark(&run->session, code);
-}
-
 int subcommand_run(const struct args *given)
 {
     struct args args = *given;
@@ -129,7 +112,8 @@ int subcommand_run(const struct args *given)
     run.args = &args;
     session_init(&run.session, &args);
     int code = job_open(&run.job, &args, &run.session, label);
-    if (code == 0 && acquired(&run, &code))
+    if (code == 0 && acquire_for(&run.session, &code) &&
+        (args.run.every_ms == 0 || every_mark(&run.session, &code)))
         code = run_and_release(&run);
     renewal_status_give_back(&run.session);
     job_end(&run.job, code);

@@ -46,8 +46,6 @@ struct session {
     bool fenced;            /* run: the lock gets a fencing token */
     char unfenced[512];     /* run: why it gets none; "": it gets one */
     char refused[512];      /* how the last attempt to acquire failed, or "" */
-    bool down;        /* the last acquire failed because servers are down */
-    bool unlocked;    /* --on-down run: there is no lock */
     uint64_t granted; /* when the lock was acquired, of nxl_now_ns() */
 };
 

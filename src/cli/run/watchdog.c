@@ -333,7 +333,7 @@ static uint64_t lost_at(const struct watchdog *watchdog)
 {
     const struct watchdog_plan *plan = watchdog->plan;
 
-    if (watchdog->deadline == NEVER || watchdog->lost < 0)
+    if (watchdog->lost < 0)
         return NEVER;
     return watchdog->deadline - plan->margin -
            (plan->only_warns ? 0 : plan->grace);
@@ -342,8 +342,7 @@ static uint64_t lost_at(const struct watchdog *watchdog)
 /* When everything is killed. */
 static uint64_t end_at(const struct watchdog *watchdog)
 {
-    uint64_t end = watchdog->deadline == NEVER ||
-                           (watchdog->plan->only_warns && !watchdog->alone)
+    uint64_t end = watchdog->plan->only_warns && !watchdog->alone
                        ? NEVER
                        : watchdog->deadline - watchdog->plan->margin;
 
