@@ -192,7 +192,7 @@ class Cell:
         end = time.monotonic() + within_s
         while time.monotonic() < end:
             now = stage.now_ns()
-            for hold in self.holds():
+            for hold in self.latest_holds():
                 if renewed is not None and renewed != bool(hold.who % 2):
                     continue
                 if hold.open and hold.begin > since and not hold.writing \
@@ -210,7 +210,7 @@ class Cell:
         end = time.monotonic() + AGAIN_S
         while time.monotonic() < end:
             now = stage.now_ns()
-            for hold in self.holds():
+            for hold in self.latest_holds():
                 if hold.open and hold.writing and \
                         now - hold.writing < self.fault.write_ms * 300000:
                     return self.contenders[hold.who]
@@ -245,6 +245,14 @@ class Cell:
                 contender.record.read()
                 found += contender.record.holds
         return found
+
+    def latest_holds(self):
+        """Of each that had one: no other can be open."""
+        with self.reading:
+            for contender in self.contenders:
+                contender.record.read()
+            return [c.record.holds[-1] for c in self.contenders
+                    if c.record.holds]
 
     def overlaps(self):
         return record.overlaps(
