@@ -72,8 +72,8 @@
  *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
  *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
  *     2, follow nobody; step clock 3600, by so many seconds from this
- *     machine's. Values: calls COMMAND (how often it ran), clients, lasting keys, info
- *     SECTION FIELD.
+ *     machine's. Values: calls COMMAND (how often it ran), clients, lasting
+ *     keys, info SECTION FIELD.
  *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so
  *     many of all it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
  *     changed is undone after the scene.

@@ -391,9 +391,7 @@ static struct word field_of(const struct outcome *outcome, const char *name)
 {
     struct outcome o = {.subject = outcome->subject};
     const char *prefix = outcome->fields;
-    bool is_field = prefix && (has_field(holder_fields, name) ||
-                                  has_field(record_fields, name) ||
-                                  outcome->subject->kind == A_CLIENT);
+    bool is_field = prefix && !has_field(own_values, name);
     char field[128];
     snprintf(field, sizeof(field), "%s%s", is_field ? prefix : "", name);
     struct words words = split(field);

@@ -50,6 +50,15 @@ struct field {
 #name, offsetof(of, name), type                                        \
     }
 
+/* Of a handle, and of no structure. */
+static const struct field own_values[] = {
+    {.name = "held"},
+    {.name = "remaining"},
+    {.name = "deadline"},
+    {.name = "message"},
+    {NULL},
+};
+
 static const struct field holder_fields[] = {
     FIELD(nxl_holder, value, TEXT),
     FIELD(nxl_holder, value_length, UINT64),
