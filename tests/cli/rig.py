@@ -69,6 +69,46 @@ class Listener:
         self.listener.close()
 
 
+def read_reply(stream):
+    """The bytes of one reply, or of a command."""
+    line = stream.readline()
+    if not line:
+        raise ConnectionError
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"$" and int(rest) >= 0:
+        return line + stream.read(int(rest) + 2)
+    if kind == b"*":
+        return line + b"".join(read_reply(stream)
+                               for _ in range(max(int(rest), 0)))
+    return line
+
+
+class Between(Listener):
+    """Between clients and the server, whose replies to one command it makes.
+    It notes what it was sent."""
+
+    def __init__(self, server, word="", *replies):
+        self.server, self.word, self.replies = server, word, replies
+        self.met, self.sent = 0, set()
+        super().__init__()
+
+    def serve(self, one):
+        with one, socket.socket(socket.AF_UNIX) as other, \
+                contextlib.suppress(OSError, ValueError, IndexError):
+            other.connect(self.server.socket)
+            commands, replies = one.makefile("rb"), other.makefile("rb")
+            while True:
+                command = read_reply(commands)
+                word = command.split(b"\r\n")[2].upper().decode()
+                self.sent.add(word)
+                if word == self.word:
+                    self.met += 1
+                    one.sendall(self.replies[self.met % len(self.replies)])
+                else:
+                    other.sendall(command)
+                    one.sendall(read_reply(replies))
+
+
 class Tap:
     def __init__(self):
         self.number = 0

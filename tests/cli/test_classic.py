@@ -8,15 +8,12 @@ excluded by it, and each follows a holder that died.
 """
 
 import os
-import sys
-
-sys.dont_write_bytecode = True  # the tree stays as it is
-
 import shutil
 import subprocess
+import sys
 import time
 
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Cases, await_, nx, play
 
 UUID = "01234567-89ab-4def-8123-456789abcdef"
 SHELLS = [name for name in ("dash", "bash", "/usr/bin/test")
@@ -142,19 +139,14 @@ def fractions(tap, server, program):
     nx(program, "release", "parts", done.stdout.decode().strip())
 
 
-def main():
-    program = sys.argv[1]
-    tap = Tap()
-    with Server() as server:
-        clean_environment(server)
-        classics = {name: Classic(server, name, reader)
-                    for name, reader in READERS.items()}
-        for name, classic in classics.items():
-            holds(tap, classic, program, name)
-        died(tap, classics, program)
-        fractions(tap, server, program)
-    return tap.done()
+def all_readers(room):
+    classics = {name: Classic(room.server, name, reader)
+                for name, reader in READERS.items()}
+    for name, classic in classics.items():
+        holds(room, classic, room.program, name)
+    died(room, classics, room.program)
+    fractions(room, room.server, room.program)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Cases, all_readers))

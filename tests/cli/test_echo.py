@@ -5,15 +5,12 @@
 Neither the password nor a token may be in what any command prints.
 """
 
-import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Listener, Tap, nx
+from rig import Cases, Listener, nx, play
 
 PASSWORDS = ("Zqx7&Wv k9/mm", "correcthorse")
 TOKEN = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-")
@@ -82,13 +79,10 @@ class Peer(Listener):
             one.close()
 
 
-class Room:
-    def __init__(self, nxlock):
-        self.nxlock, self.tap = nxlock, Tap()
-
+class Room(Cases):
     def leak(self, command, url, password):
         """What a command shows and must not; None."""
-        got = nx(self.nxlock, command[0], "-u", url, *command[1:])
+        got = nx(self.program, command[0], "-u", url, *command[1:])
         said = got.stdout + got.stderr
         parts = [password.encode(), quote(password).encode(),
                  password[:8].encode()]
@@ -106,22 +100,15 @@ class Room:
                     lambda command: self.leak(command, url, password),
                     COMMANDS) if leak]
         when = "after the login" if polite else "at once"
-        self.tap.check(not leaks, f"{name}, {when}, {password!r}",
+        self.check(not leaks, f"{name}, {when}, {password!r}",
                        "\n".join(leaks))
 
-
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    for name in ("NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_URL"):
-        os.environ.pop(name, None)
-    room = Room(sys.argv[1])
-    for name in FORMS:
-        for polite in (False, True):
-            for password in PASSWORDS:
-                room.meet(name, polite, password)
-    return room.tap.done()
+    def all(self):
+        for name in FORMS:
+            for polite in (False, True):
+                for password in PASSWORDS:
+                    self.meet(name, polite, password)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.all))

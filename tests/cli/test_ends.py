@@ -12,9 +12,7 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Cases, await_, nx, play
 
 # The exit codes that CMD may have of its own, among them all of nxlock's.
 CODES = (0, 1, 3, 64, 65, *range(69, 71), *range(74, 80), 124, 125, 126, 127,
@@ -110,7 +108,7 @@ class Case:
                 *extra.get(self.mode, ()), *more)
 
     def nx(self, *words, **environment):
-        return nx(self.room.nxlock, *words, env={**os.environ, **environment})
+        return nx(self.room.program, *words, env={**os.environ, **environment})
 
     def exists(self, key):
         return self.room.server.cli("EXISTS", key) == b"1\n"
@@ -158,29 +156,18 @@ class Case:
                    "the next run")
 
 
-class Room:
-    def __init__(self, nxlock, server):
-        self.nxlock, self.server = nxlock, server
-
-
-def main():
-    nxlock, no_fork = sys.argv[1:]
-    tap = Tap()
-    with Server() as server:
-        clean_environment(server)
-        server.cli("ACL", "SETUSER", "guest", "reset", "on", ">Zqx7", "~other",
-                   "+@all")
-        room = Room(nxlock, server)
-        cases = [Case(room, 1000 * i + j, mode, end)
-                 for i, end in enumerate(ends(server, no_fork))
-                 for j, mode in enumerate(end.modes)]
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            list(pool.map(Case.check, cases))
-        for case in cases:
-            tap.check(not case.wrong, f"{case.mode}: {case.end.what}",
-                      "\n".join(case.wrong))
-    return tap.done()
+def each(room):
+    room.server.cli("ACL", "SETUSER", "guest", "reset", "on", ">Zqx7", "~other",
+                    "+@all")
+    cases = [Case(room, 1000 * i + j, mode, end)
+             for i, end in enumerate(ends(room.server, room.no_fork))
+             for j, mode in enumerate(end.modes)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(Case.check, cases))
+    for case in cases:
+        room.check(not case.wrong, f"{case.mode}: {case.end.what}",
+                   "\n".join(case.wrong))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Cases, each, more=["no_fork"]))

@@ -8,15 +8,12 @@ while CMD goes on, and CMD does not outlive the lease.
 
 import contextlib
 import os
-import re
 import resource
 import signal
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment, nx
+from rig import Cases, await_, nx, play
 from terminal import (CTRL_BACKSLASH, CTRL_C, CTRL_Z, Terminal, gone,
                       is_pending, parent, state)
 
@@ -57,79 +54,60 @@ kill -INT $$
 HANDLES = "trap 'exit 3' INT; " + LOOP
 
 
-class Room:
+class Room(Cases):
+    cmd = own = None  # the present CMD's number, and its nxlock's
+
     def __init__(self, nxlock, server):
-        self.nxlock = nxlock
-        self.server = server
-        self.tap = Tap()
-        self.cmd = None  # the present CMD's number, and its nxlock's
-        self.own = None
+        super().__init__(nxlock, server)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # QUIT leaves one
+        os.environ.update(HISTFILE="/dev/null", TERM="dumb")
         for name, text in (("loop", LOOP), ("deaf", DEAF), ("pager", PAGER),
                            ("asks", ASKS), ("later", LATER),
                            ("insists", INSISTS), ("handles", HANDLES),
                            ("floods", FLOODS), ("itself", ITSELF)):
-            with open(self.path(name), "w", encoding="ascii") as file:
-                file.write(text)
+            self.write(name, text)
 
-    def path(self, name):
-        return os.path.join(self.server.folder, name)
-
-    def has(self, name):
-        return os.path.exists(self.path(name))
-
-    def text(self, name):
-        with open(self.path(name), encoding="ascii") as file:
-            return file.read().strip()
-
-    def begin(self):
+    def clear(self):
         """A clean folder and a free lock."""
-        for name in ("pid", "got", "code", "after", "back", "ask", "term",
-                     "shown"):
-            if self.has(name):
-                os.unlink(self.path(name))
+        self.remove("pid", "got", "code", "after", "back", "ask", "term",
+                    "shown")
         self.server.cli("DEL", "k")
 
     def at(self, command, **more):
-        self.begin()
+        self.clear()
         return Terminal(command, cwd=self.server.folder, **more)
 
     def run(self, *options, cmd="loop", shell="sh"):
-        return " ".join([f"'{self.nxlock}' run k", *options, "--", shell, cmd])
+        return " ".join([f"'{self.program}' run k", *options, "--", shell, cmd])
 
     def started(self, name):
         """Awaits CMD and learns who it is."""
-        if not self.tap.check(await_(lambda: self.has("pid")), name):
+        if not self.check(await_(lambda: self.has("pid")), name):
             return False
-        self.cmd = int(self.text("pid"))
+        self.cmd = int(self.text("pid").strip())
         self.own = parent(parent(self.cmd))  # the guard is between them
         return True
 
-    def is_free(self):
-        return self.server.cli("EXISTS", "k") == b"0\n"
-
     def renewals(self):
-        found = re.search(rb"cmdstat_pexpire:calls=(\d+)",
-                          self.server.cli("INFO", "commandstats"))
-        return int(found[1]) if found else 0
+        return self.calls("pexpire")
 
     def is_renewed(self, name):
         """For longer than the lease, which is three renewals."""
         before = self.renewals()
-        self.tap.check(await_(lambda: self.renewals() >= before + 4), name,
+        self.check(await_(lambda: self.renewals() >= before + 4), name,
                        f"nxlock: {state(self.own)}, CMD: {state(self.cmd)}")
 
     def ends_in_time(self, name):
         """Within 1.5 s, the lease, after the key was deleted; and some."""
-        self.tap.check(await_(lambda: gone(self.cmd), 3), name,
+        self.check(await_(lambda: gone(self.cmd), 3), name,
                        f"nxlock: {state(self.own)}, CMD: {state(self.cmd)}")
 
     def code_is(self, wanted, name, terminal):
         await_(lambda: self.has("code"))
-        got = self.text("code") if self.has("code") else terminal.text()
-        self.tap.equal(got, str(wanted), name)
+        got = self.text("code").strip() if self.has("code") else terminal.text()
+        self.equal(got, str(wanted), name)
 
     def pager(self):
-        tap = self.tap
         with self.at(SHELL) as terminal:
             terminal.type(b"set -o pipefail\n" + self.run(
                 "--ttl 1500ms").encode() +
@@ -138,13 +116,13 @@ class Room:
                 return
             key = self.server.cli("GET", "k")
             terminal.type(b"word\n")
-            tap.check(await_(lambda: self.has("got")),
+            self.check(await_(lambda: self.has("got")),
                       "the pager reads its keys", terminal.text())
-            tap.check(state(self.own) != "T", "nxlock is not stopped")
+            self.check(state(self.own) != "T", "nxlock is not stopped")
             self.is_renewed("and renews the lease")
-            tap.equal(nx(self.nxlock, "run", "k", "-n", "--", "true")
+            self.equal(nx(self.program, "run", "k", "-n", "--", "true")
                       .returncode, 75, "a second one is told busy")
-            tap.equal(self.server.cli("GET", "k"), key,
+            self.equal(self.server.cli("GET", "k"), key,
                       "for the key is the first one's still")
             self.server.cli("DEL", "k")
             self.ends_in_time("CMD ends when the lock is lost")
@@ -159,14 +137,14 @@ class Room:
                     b"; echo $? > new; mv new code\n")
                 if not self.started(f"stty tostop, {cmd}"):
                     return
-                self.tap.check(
+                self.check(
                     await_(lambda: terminal.foreground() == self.cmd),
                     "CMD has the terminal")
                 self.server.cli("DEL", "k")
                 self.ends_in_time("CMD ends when the lock is lost")
                 self.code_is(79, "nxlock was not stopped by its own message",
                              terminal)
-                self.tap.check(await_(lambda: b"nxlock: lost 'k'" in
+                self.check(await_(lambda: b"nxlock: lost 'k'" in
                                       terminal.screen),
                                "which was shown", terminal.text())
 
@@ -179,26 +157,25 @@ class Room:
             end = self.renewals() + 15
             await_(lambda: b"nxlock: renewed" in terminal.screen or
                    self.renewals() >= end)
-            self.tap.check(b"nxlock: renewed" in terminal.screen,
+            self.check(b"nxlock: renewed" in terminal.screen,
                            "does not keep nxlock from reporting")
             os.kill(self.cmd, signal.SIGKILL)
             await_(lambda: terminal.leader.poll() is not None)
 
     def asked(self):
-        tap = self.tap
         with self.at(SHELL) as terminal:
             terminal.type(b": | " + self.run(cmd="asks").encode() +
                           b"; echo $? > new; mv new code\n")
             if not self.started("CMD asks at /dev/tty, with a pipe as input"):
                 return
-            tap.check(await_(lambda: terminal.foreground() == self.cmd),
+            self.check(await_(lambda: terminal.foreground() == self.cmd),
                       "it is given the terminal", terminal.text())
             terminal.type(b"secret\n")
-            tap.check(await_(lambda: self.has("got")),
+            self.check(await_(lambda: self.has("got")),
                       "and reads the answer", terminal.text())
             self.code_is(0, "and ends", terminal)
             terminal.type(b"read x; echo $x > new; mv new back\nagain\n")
-            tap.check(await_(lambda: self.has("back")),
+            self.check(await_(lambda: self.has("back")),
                       "the shell has the terminal back", terminal.text())
 
     def at_anothers(self, cmd):
@@ -214,43 +191,41 @@ class Room:
                 os.setpgid(other, other)
             os.tcsetpgrp(tty, other)
 
-        return self.at([self.nxlock, "run", "k", "--", "sh", cmd],
+        return self.at([self.program, "run", "k", "--", "sh", cmd],
                        before=give_away, stdin=subprocess.DEVNULL)
 
     def stopped(self):
-        tap = self.tap
         with self.at_anothers("asks") as terminal:
             if not self.started("CMD that wants the terminal of others"):
                 return
-            tap.check(await_(lambda: state(self.cmd) == "T"),
+            self.check(await_(lambda: state(self.cmd) == "T"),
                       "is stopped by it")
             terminal.leader.terminate()
-            tap.check(await_(lambda: terminal.leader.poll() is not None),
+            self.check(await_(lambda: terminal.leader.poll() is not None),
                       "TERM to nxlock ends it", state(self.cmd))
-            tap.equal(terminal.leader.poll(), 143, "with its code")
-            tap.check(gone(self.cmd), "CMD is gone")
-            tap.check(self.is_free(), "and the lock is free")
+            self.equal(terminal.leader.poll(), 143, "with its code")
+            self.check(gone(self.cmd), "CMD is gone")
+            self.check(self.is_free("k"), "and the lock is free")
 
     def stopped_again(self):
         """What CMD does after TERM is its own matter; a stop is one."""
-        tap = self.tap
         with self.at_anothers("insists") as terminal:
             if not self.started("CMD that asks again after TERM"):
                 return
             for which in ("first", "second"):
-                tap.check(await_(lambda: state(self.cmd) == "T"),
+                self.check(await_(lambda: state(self.cmd) == "T"),
                           "is stopped by the terminal")
                 terminal.leader.terminate()
-                tap.check(await_(lambda: self.has("term")),
+                self.check(await_(lambda: self.has("term")),
                           f"the {which} TERM reaches it", state(self.cmd))
                 os.unlink(self.path("term"))
-            tap.check(await_(lambda: state(self.cmd) == "T"),
+            self.check(await_(lambda: state(self.cmd) == "T"),
                       "and is no more than passed on")
-            tap.check(terminal.leader.poll() is None and not self.is_free(),
+            self.check(terminal.leader.poll() is None and not self.is_free("k"),
                       "so nxlock and the lock stay")
             os.unlink(self.path("pid"))
             terminal.leader.terminate()
-            tap.check(await_(lambda: terminal.leader.poll() is not None),
+            self.check(await_(lambda: terminal.leader.poll() is not None),
                       "until it has ended", state(self.cmd))
 
     def ends_while_stopped(self, own):
@@ -259,16 +234,16 @@ class Room:
         os.kill(guard, signal.SIGSTOP)
         with open(self.path("ask"), "wb"):
             pass
-        self.tap.check(await_(lambda: state(self.cmd) == "T"),
+        self.check(await_(lambda: state(self.cmd) == "T"),
                        "CMD is stopped, and the guard has not told it")
         os.kill(own, signal.SIGTERM)
-        self.tap.check(await_(lambda: not is_pending(own, signal.SIGTERM)),
+        self.check(await_(lambda: not is_pending(own, signal.SIGTERM)),
                        "TERM has reached nxlock", state(own))
         os.kill(guard, signal.SIGCONT)
-        self.tap.check(await_(lambda: gone(self.cmd)), "and ends CMD",
+        self.check(await_(lambda: gone(self.cmd)), "and ends CMD",
                        state(self.cmd))
-        self.tap.check(await_(lambda: gone(own)), "and nxlock", state(own))
-        self.tap.check(self.is_free(), "and the lock is free")
+        self.check(await_(lambda: gone(own)), "and nxlock", state(own))
+        self.check(self.is_free("k"), "and the lock is free")
 
     def stopped_and_ended(self):
         """Without job control, and with it."""
@@ -276,7 +251,7 @@ class Room:
             if not self.started("TERM overtakes the news of a stop"):
                 return
             self.ends_while_stopped(self.own)
-            self.tap.check(await_(lambda: terminal.leader.poll() == 143),
+            self.check(await_(lambda: terminal.leader.poll() == 143),
                            "with its code")
         with self.at(SHELL) as terminal:
             terminal.type(self.run(cmd="later").encode() + b" &\n")
@@ -285,7 +260,6 @@ class Room:
             self.ends_while_stopped(self.own)
 
     def interrupted(self):
-        tap = self.tap
         for shell, keys, signo in (  # no bash is ended by QUIT
                 ("bash", CTRL_C, signal.SIGINT),
                 ("sh", CTRL_C, signal.SIGINT),
@@ -296,28 +270,27 @@ class Room:
                     return
                 await_(lambda: terminal.foreground() == self.cmd)
                 terminal.type(keys)
-                tap.check(await_(lambda: terminal.leader.poll() is not None),
+                self.check(await_(lambda: terminal.leader.poll() is not None),
                           "ends the script")
-                tap.equal(terminal.leader.poll(), -signo, "by that signal")
-                tap.check(not self.has("after"), "it does not go on")
-                tap.check(await_(lambda: gone(self.cmd)), "CMD is gone")
-                tap.check(self.is_free(), "and the lock is free")
+                self.equal(terminal.leader.poll(), -signo, "by that signal")
+                self.check(not self.has("after"), "it does not go on")
+                self.check(await_(lambda: gone(self.cmd)), "CMD is gone")
+                self.check(self.is_free("k"), "and the lock is free")
         script = self.run(cmd="handles") + "; echo $? > after"
         with self.at(["bash", "-c", script]) as terminal:
             if not self.started("CMD that takes Ctrl-C for an order"):
                 return
             await_(lambda: terminal.foreground() == self.cmd)
             terminal.type(CTRL_C)
-            tap.check(await_(lambda: terminal.leader.poll() is not None),
+            self.check(await_(lambda: terminal.leader.poll() is not None),
                       "ends as it likes")
-            tap.check(self.has("after") and self.text("after") == "3",
+            self.check(self.has("after") and self.text("after").strip() == "3",
                       "and the script goes on", terminal.text())
-            tap.check(self.is_free(), "and the lock is free")
+            self.check(self.is_free("k"), "and the lock is free")
 
     def interrupted_elsewhere(self):
         """The terminal is with the script: CMD's output or input is not
         it, or nothing runs yet."""
-        tap = self.tap
         for what, more in (("output in a file", " > shown"),
                            ("a pipe", " | cat > shown"),
                            ("no input", " < /dev/null")):
@@ -328,29 +301,29 @@ class Room:
                 # The second one of the pipe is more than a fork of bash by now.
                 await_(lambda: "shown" not in more or self.text("shown"))
                 terminal.type(CTRL_C)
-                tap.check(await_(lambda: terminal.leader.poll() is not None),
+                self.check(await_(lambda: terminal.leader.poll() is not None),
                           "ends the script")
-                tap.equal(terminal.leader.poll(), -signal.SIGINT,
+                self.equal(terminal.leader.poll(), -signal.SIGINT,
                           "by that signal")
-                tap.check(not self.has("after"), "it does not go on")
-                tap.check(await_(lambda: gone(self.cmd)), "CMD is gone")
-                tap.check(self.is_free(), "and the lock is free")
-        for command in (f"'{self.nxlock}' run k -- true",
-                        f"'{self.nxlock}' acquire k"):
+                self.check(not self.has("after"), "it does not go on")
+                self.check(await_(lambda: gone(self.cmd)), "CMD is gone")
+                self.check(self.is_free("k"), "and the lock is free")
+        for command in (f"'{self.program}' run k -- true",
+                        f"'{self.program}' acquire k"):
             with self.at(["bash", "-c", f"sleep 0.2; {command}; echo > after"]
                          ) as terminal:
                 self.server.cli("SET", "k", "stranger", "PX", "600000")
-                tap.check(await_(lambda: b"waiting for" in terminal.screen),
+                self.check(await_(lambda: b"waiting for" in terminal.screen),
                           "a script that waits, and Ctrl-C")
                 terminal.type(CTRL_C)
-                tap.check(await_(lambda: terminal.leader.poll() is not None),
+                self.check(await_(lambda: terminal.leader.poll() is not None),
                           "ends the script")
-                tap.equal(terminal.leader.poll(), -signal.SIGINT,
+                self.equal(terminal.leader.poll(), -signal.SIGINT,
                           "by that signal")
-                tap.check(not self.has("after"), "it does not go on")
+                self.check(not self.has("after"), "it does not go on")
 
     def not_the_keyboard(self):
-        self.begin()
+        self.clear()
         with subprocess.Popen(
                 ["bash", "-c", self.run() + "; echo $? > after"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -359,11 +332,11 @@ class Room:
                 script.kill()
                 return
             os.kill(self.cmd, signal.SIGINT)
-            self.tap.check(await_(lambda: script.poll() is not None),
+            self.check(await_(lambda: script.poll() is not None),
                            "INT by somebody to CMD ends that")
-            self.tap.check(self.has("after") and self.text("after") == "130",
+            self.check(self.has("after") and self.text("after") == "130\n",
                            "and the script goes on")
-            self.tap.check(self.is_free(), "and the lock is free")
+            self.check(self.is_free("k"), "and the lock is free")
         for what, cmd, signo in (
                 ("by its own hand", "itself", None),
                 ("by somebody", "loop", lambda: self.cmd),
@@ -378,31 +351,30 @@ class Room:
                 else:
                     with open(self.path("ask"), "wb"):
                         pass
-                self.tap.check(
+                self.check(
                     await_(lambda: terminal.leader.poll() is not None),
                     "ends it")
-                self.tap.check(self.has("after") and
-                               self.text("after") == "130",
+                self.check(self.has("after") and
+                               self.text("after").strip() == "130",
                                "and the script goes on", terminal.text())
-                self.tap.check(self.is_free(), "and the lock is free")
+                self.check(self.is_free("k"), "and the lock is free")
 
     def interrupted_within(self):
         """nxlock within nxlock: Ctrl-C ends the script around both."""
-        script = (f"'{self.nxlock}' run outer -- " + self.run() +
+        script = (f"'{self.program}' run outer -- " + self.run() +
                   "; echo > after")
         with self.at(["bash", "-c", script]) as terminal:
             if not self.started("a run within a run, and Ctrl-C"):
                 return
             await_(lambda: terminal.foreground() == self.cmd)
             terminal.type(CTRL_C)
-            self.tap.check(await_(lambda: terminal.leader.poll() is not None),
+            self.check(await_(lambda: terminal.leader.poll() is not None),
                            "ends the script")
-            self.tap.equal(terminal.leader.poll(), -signal.SIGINT,
+            self.equal(terminal.leader.poll(), -signal.SIGINT,
                            "by that signal")
-            self.tap.check(not self.has("after"), "it does not go on")
+            self.check(not self.has("after"), "it does not go on")
 
     def suspended(self):
-        tap = self.tap
         # Not dash: it uses vfork(), and whose child is stopped before it has
         # become the other program is itself not stopped by the keyboard.
         with self.at(SHELL) as terminal:
@@ -412,51 +384,32 @@ class Room:
                 return
             await_(lambda: terminal.foreground() == self.cmd)
             terminal.type(CTRL_Z)
-            tap.check(await_(lambda: state(self.cmd) == "T" and
+            self.check(await_(lambda: state(self.cmd) == "T" and
                              state(self.own) == "T"),
                       "stops CMD, and nxlock with it")
             terminal.type(b"fg\n")
-            tap.check(await_(lambda: terminal.foreground() == self.cmd and
+            self.check(await_(lambda: terminal.foreground() == self.cmd and
                              state(self.cmd) != "T"),
                       "fg continues both", terminal.text())
             self.is_renewed("and the lease is renewed")
             if self.has("code"):  # of the list that Ctrl-Z cut short
                 os.unlink(self.path("code"))
             terminal.type(CTRL_Z)
-            tap.check(await_(self.is_free), "a stop longer than the lease")
+            self.check(await_(lambda: self.is_free("k")),
+                       "a stop longer than the lease")
             terminal.type(b"fg; echo $? > new; mv new code\n")
             self.ends_in_time("fg after that ends CMD")
             self.code_is(79, "and the loss is told", terminal)
             told = await_(lambda: "could not be renewed in time; stopping" in
                           terminal.text())
             said = terminal.text()
-            tap.check(told and "watchdog does not respond" not in said,
+            self.check(told and "watchdog does not respond" not in said,
                       "without blame for the guard, which did it", said)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # QUIT leaves one
-    with Server() as server:
-        clean_environment(server)
-        os.environ["HISTFILE"] = "/dev/null"
-        os.environ["TERM"] = "dumb"
-        room = Room(os.path.abspath(sys.argv[1]), server)
-        room.pager()
-        room.tostop()
-        room.flooded()
-        room.asked()
-        room.stopped()
-        room.stopped_again()
-        room.stopped_and_ended()
-        room.interrupted()
-        room.interrupted_elsewhere()
-        room.not_the_keyboard()
-        room.interrupted_within()
-        room.suspended()
-        return room.tap.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.pager, Room.tostop, Room.flooded, Room.asked,
+                  Room.stopped, Room.stopped_again, Room.stopped_and_ended,
+                  Room.interrupted, Room.interrupted_elsewhere,
+                  Room.not_the_keyboard, Room.interrupted_within,
+                  Room.suspended))

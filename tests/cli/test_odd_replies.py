@@ -8,14 +8,10 @@ No command crashes, prints what nobody said, or takes such a reply for
 "nothing".
 """
 
-import os
-import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Listener, Server, Tap, nx
+from rig import Between, Cases, nx, play
 
 HUGE = b"9" * 400
 BEYOND = (b"uptime_in_seconds:9223372036854775807\r\nmaxmemory:1e999\r\n"
@@ -65,54 +61,12 @@ UNKNOWN = {
 BAD = (b"Sanitizer", b"runtime error", b"-1 key", b"(null)")
 
 
-def read_reply(stream):
-    """The bytes of one reply."""
-    line = stream.readline()
-    if not line:
-        raise ConnectionError
-    kind, rest = line[:1], line[1:-2]
-    if kind == b"$" and int(rest) >= 0:
-        return line + stream.read(int(rest) + 2)
-    if kind == b"*":
-        return line + b"".join(read_reply(stream)
-                               for _ in range(max(int(rest), 0)))
-    return line
-
-
-class Odd(Listener):
-    """Between a client and the server."""
-
-    def __init__(self, server, word, reply):
-        self.server, self.word, self.reply = server, word.encode(), reply
-        self.met = 0
-        super().__init__()
-
-    def serve(self, one):
-        with one, socket.socket(socket.AF_UNIX) as other:
-            other.connect(self.server.socket)
-            commands, replies = one.makefile("rb"), other.makefile("rb")
-            try:
-                while True:
-                    command = read_reply(commands)
-                    if command.split(b"\r\n")[2].upper() == self.word:
-                        self.met += 1
-                        one.sendall(self.reply)
-                    else:
-                        other.sendall(command)
-                        one.sendall(read_reply(replies))
-            except (OSError, ValueError, IndexError):
-                return
-
-
-class Room:
-    def __init__(self, nxlock, server):
-        self.nxlock, self.server, self.tap = nxlock, server, Tap()
-
+class Room(Cases):
     def wrong(self, command, word, form):
         """What is wrong with what the command does; None."""
-        with Odd(self.server, word, FORMS[form]) as odd:
+        with Between(self.server, word, FORMS[form]) as odd:
             url = f"redis://127.0.0.1:{odd.port}?timeout_ms=500"
-            got = nx(self.nxlock, command[0], "-u", url, *command[1:])
+            got = nx(self.program, command[0], "-u", url, *command[1:])
             met = odd.met
         said = got.stdout + got.stderr
         bad = [part for part in BAD if part in said]
@@ -132,7 +86,7 @@ class Room:
         with ThreadPoolExecutor(4) as pool:
             bad = [one for one in pool.map(
                 lambda form: self.wrong(command, word, form), FORMS) if one]
-        self.tap.check(not bad, f"{' '.join(command)}: odd replies to {word}",
+        self.check(not bad, f"{' '.join(command)}: odd replies to {word}",
                        "\n".join(bad))
 
     def prepare(self):
@@ -144,19 +98,12 @@ class Room:
         self.server.cli("ZADD", "{held}:nxl-l", "4194304",
                         last=token + "x - 1000 99")
 
-
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    for name in ("NXLOCK_NAME", "NXLOCK_TOKEN", "NXLOCK_URL"):
-        os.environ.pop(name, None)
-    with Server() as server:
-        room = Room(sys.argv[1], server)
+    def all(self):
         for command, words in ROWS:
             for word in words:
-                room.prepare()
-                room.play(command, word)
-        sys.exit(room.tap.done())
+                self.prepare()
+                self.play(command, word)
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(play(Room, Room.all))

@@ -16,14 +16,11 @@ NXLOCK_FULL=1 each gets all.
 import itertools
 import os
 import shutil
-import socket
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Listener, Server, Tap, clean_environment, nx
+from rig import Between, Cases, nx, play
 
 PASSWORD = "Zqx7Wv.k9mm"
 PARTS = [PASSWORD[i:i + 4].lower().encode() for i in range(len(PASSWORD) - 3)]
@@ -132,62 +129,20 @@ SHOWN = (
 )
 
 
-def read_reply(stream):
-    """The bytes of one reply."""
-    line = stream.readline()
-    if not line:
-        raise ConnectionError
-    kind, rest = line[:1], line[1:-2]
-    if kind == b"$" and int(rest) >= 0:
-        return line + stream.read(int(rest) + 2)
-    if kind == b"*":
-        return line + b"".join(read_reply(stream)
-                               for _ in range(max(int(rest), 0)))
-    return line
-
-
-class Between(Listener):
-    """Between a client and the server, whose reply to one command it makes.
-    It notes what the client sends."""
-
-    def __init__(self, server, word="", reply=b""):
-        self.server, self.word, self.met = server, word.encode(), 0
-        self.sent = set()
-        self.replies = reply if isinstance(reply, list) else [reply]
-        super().__init__()
-
-    def serve(self, one):
-        with one, socket.socket(socket.AF_UNIX) as other:
-            try:
-                other.connect(self.server.socket)
-                commands, replies = one.makefile("rb"), other.makefile("rb")
-                while True:
-                    command = read_reply(commands)
-                    word = command.split(b"\r\n")[2].upper()
-                    self.sent.add(word.decode())
-                    if word == self.word:
-                        self.met += 1
-                        one.sendall(self.replies[self.met %
-                                                 len(self.replies)])
-                    else:
-                        other.sendall(command)
-                        one.sendall(read_reply(replies))
-            except (OSError, ValueError, IndexError):
-                return
-
-
-class Room:
+class Room(Cases):
     def __init__(self, nxlock, server):
-        self.nxlock, self.server, self.tap = nxlock, server, Tap()
+        super().__init__(nxlock, server)
+        server.cli("ACL", "SETUSER", "app", "on", ">" + PASSWORD, "~*", "&*",
+                   "+@all")
         self.omitted = 0
         self.numbers = itertools.count()
 
-    def shown(self, command, url):
+    def printed(self, command, url):
         """All that a command shows anywhere."""
         folder = tempfile.mkdtemp()
         try:
             words = [word.replace("{folder}", folder) for word in command]
-            got = nx(self.nxlock, words[0], "-u", url, *words[1:])
+            got = nx(self.program, words[0], "-u", url, *words[1:])
             said = got.stdout + got.stderr
             for name in os.listdir(folder):
                 with open(os.path.join(folder, name), "rb") as file:
@@ -197,7 +152,7 @@ class Room:
             shutil.rmtree(folder)
 
     def wrong(self, command, url):
-        said = self.shown(command, url)
+        said = self.printed(command, url)
         self.omitted += said.count(OMITTED)
         bad = [part for part in PARTS if part in said.lower()]
         return f"{' '.join(command)}: {bad}\n" + \
@@ -238,7 +193,8 @@ class Room:
             return bad, between.sent
 
     def reply(self, command, word, reply):
-        with Between(self.server, word, reply) as between:
+        replies = reply if isinstance(reply, list) else [reply]
+        with Between(self.server, word, *replies) as between:
             for timeout_ms in TIMEOUTS_MS:
                 bad = self.through(command, between, timeout_ms)
                 if bad or between.met:
@@ -248,13 +204,14 @@ class Room:
     def replies(self):
         """A false reply to each word, in all forms, for each command that
         sends it."""
+        self.server.cli("FLUSHALL")
         with ThreadPoolExecutor(AT_ONCE) as pool:
             sent = list(pool.map(self.sent_by, COMMANDS))
             for command, (bad, words) in zip(COMMANDS, sent):
-                self.tap.check(not bad, f"{' '.join(command)}: true replies",
+                self.check(not bad, f"{' '.join(command)}: true replies",
                                bad or "")
             every = set().union(*(words for _, words in sent))
-            self.tap.equal(sorted(set(WORDS) - every), [], "all are sent")
+            self.equal(sorted(set(WORDS) - every), [], "all are sent")
             # By command, so that what takes long begins first.
             tries = {(word, form): [] for word in WORDS
                      for form in {**FORMS, **ROWS.get(word, {})}}
@@ -267,7 +224,7 @@ class Room:
                         pool.submit(self.reply, command, word, reply))
             for (word, form), results in tries.items():
                 bad = [one.result() for one in results if one.result()]
-                self.tap.check(not bad, f"{word}: {form}, {len(results)} "
+                self.check(not bad, f"{word}: {form}, {len(results)} "
                                "commands", "\n".join(bad))
 
     def hold(self, name):
@@ -294,41 +251,31 @@ class Room:
         with open(program, "w", encoding="ascii") as file:
             file.write("#!/bin/sh\nexit $1\n")
         os.chmod(program, 0o700)
-        nx(self.nxlock, "once", "work", "-n", "--fingerprint", PASSWORD, "--",
+        nx(self.program, "once", "work", "-n", "--fingerprint", PASSWORD, "--",
            program, "0")
-        nx(self.nxlock, "once", "doubt", "-n", "--", program, "1")
+        nx(self.program, "once", "doubt", "-n", "--", program, "1")
         shutil.rmtree(folder)
 
     def see(self, command):
         before = self.omitted
         self.prepare()
         bad = self.wrong(command, f"unix://app:{PASSWORD}@{self.server.socket}")
-        self.tap.check(not bad, " ".join(command), bad or "")
-        self.tap.check(self.omitted > before, f"{' '.join(command[:3])}: says "
+        self.check(not bad, " ".join(command), bad or "")
+        self.check(self.omitted > before, f"{' '.join(command[:3])}: says "
                        "that something is omitted")
 
     def names(self):
         """Those of locks are what somebody called them."""
         self.server.cli("SET", PASSWORD, TOKEN, "PX", ENOUGH)
-        said = self.shown(
+        said = self.printed(
             ["list"], f"unix://app:{PASSWORD}@{self.server.socket}")
-        self.tap.check(SECRET in said, "the name of a lock is shown")
+        self.check(SECRET in said, "the name of a lock is shown")
 
-
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with Server("--appendonly", "yes") as server:
-        clean_environment(server)
-        server.cli("ACL", "SETUSER", "app", "on", ">" + PASSWORD, "~*", "&*",
-                   "+@all")
-        room = Room(sys.argv[1], server)
+    def commands(self):
         for command in SHOWN:
-            room.see(command)
-        room.names()
-        server.cli("FLUSHALL")
-        room.replies()
-        sys.exit(room.tap.done())
+            self.see(command)
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(play(Room, Room.commands, Room.names, Room.replies,
+                  options=("--appendonly", "yes")))
