@@ -45,7 +45,8 @@
  *   one = client PARAMETER... [through proxy] [to servers 1..2] [at URL]
  *                                of all servers; "through proxy": each behind
  *                                its own
- *   before = a: deadline         keeps a value, which is <before> from then on
+ *   before = a: deadline         keeps a value, which is <before> from then on;
+ *                                or before = <unix time>
  *   called = now                 keeps the time, for "within 0..50 of called"
  *
  * Steps:
@@ -103,7 +104,8 @@
  *
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
  * <before + 1>, <server> and <server 2> (its URL), <proxy>, <scheme>, <port>,
- * <majority>, <servers>, <65536 of n>. In quotes, \xNN is a byte.
+ * <majority>, <servers>, <65536 of n>, <unix time> (of the server), <blanks> (a
+ * token in a lock by time: blanks.h). In quotes, \xNN is a byte.
  */
 /* clang-format on */
 #ifndef NXLOCK_TESTS_LIVE_SCENE_H

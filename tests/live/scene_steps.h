@@ -4,6 +4,7 @@
 #define NXLOCK_TESTS_LIVE_SCENE_STEPS_H
 
 #include "live/scene_values.h"
+#include "support/blanks.h"
 
 /* ----------------------------------------------------------------- actions */
 
@@ -315,6 +316,11 @@ static bool play_making(
 {
     struct outcome o = {0};
     struct words words = split(what);
+    if (*what == '<') {
+        keep_value(name, take(&words)->text);
+        expect_end(&words);
+        return true;
+    }
     if (accept(&words, "lock"))
         make_lock(name, &words, &o);
     else if (accept(&words, "client"))
@@ -432,6 +438,15 @@ static struct word repeated(size_t times, const char *text)
     return word;
 }
 
+/* In whole seconds, by the server's clock. */
+static int64_t unix_time(struct redis *r)
+{
+    redisReply *reply = redis_command(r, "TIME", NULL);
+    int64_t seconds = strtoll(reply->element[0]->str, NULL, 10);
+    freeReplyObject(reply);
+    return seconds;
+}
+
 static struct word value_of(const char *inside)
 {
     struct word word;
@@ -455,6 +470,10 @@ static struct word value_of(const char *inside)
         return word_text(url_of(index));
     if (!strcmp(text, "proxy"))
         return word_text(proxied_url(index));
+    if (!strcmp(text, "unix time"))
+        return word_number(unix_time(&servers[index]));
+    if (!strcmp(text, "blanks"))
+        return word_text(BLANKS);
     if (!strcmp(text, "scheme"))
         return word_text(servers[index].scheme);
     if (!strcmp(text, "port"))
