@@ -41,7 +41,8 @@ struct field {
         VERSION,
         STATE,
         SOFTWARE,
-        ROLE
+        ROLE,
+        VERDICT
     } type;
 };
 
@@ -97,6 +98,7 @@ static const struct field facts_fields[] = {
 };
 
 static const struct field record_fields[] = {
+    FIELD(nxl_record, state, VERDICT),
     FIELD(nxl_record, token, LABEL),
     FIELD(nxl_record, label, LABEL),
     FIELD(nxl_record, fence, UINT64),
@@ -109,6 +111,7 @@ static const struct field record_fields[] = {
     FIELD(nxl_record, code, INT),
     FIELD(nxl_record, fingerprint, LABEL),
     FIELD(nxl_record, result_length, UINT64),
+    FIELD(nxl_record, result, LABEL), /* of any bytes */
     {NULL},
 };
 
@@ -125,10 +128,11 @@ static const struct field stats_fields[] = {COUNTER(grants), COUNTER(busy),
     COUNTER(quarantine_ms), COUNTER(unconfirmed), {NULL}};
 
 /* The words of what is a number there. */
-static const char *const words_of[][4] = {
+static const char *const words_of[][5] = {
     [STATE] = {"down", "connecting", "up"},
     [SOFTWARE] = {"unknown", "redis", "valkey", "keydb"},
     [ROLE] = {"unknown", "primary", "replica", "active replica"},
+    [VERDICT] = {NULL, "begun", "doubt", "done", "failed"},
 };
 
 static bool has_field(const struct field *fields, const char *name)
@@ -207,8 +211,6 @@ static void read_record(struct thing *t, struct words *words, struct outcome *o)
         words->at = words->end;
         give_text(o, result_name(result));
         o->fields = "record ";
-    } else if (accept(words, "state")) {
-        give_text(o, r.state ? verdicts[r.state] : NULL);
     } else if (accept(words, "result")) {
         o->none = !r.result;
         give(o,
