@@ -389,21 +389,18 @@ static const char *share_fault(const struct args *args)
     return room;
 }
 
-/* Reports two options that exclude each other, by their letters if they have
- * some. */
+/* Reports two options that exclude each other. */
 static bool say_exclusive(const struct args *args)
 {
-    const struct option *one, *other;
+    const struct option *options[2];
     char names[2][32];
 
-    if (!options_exclude(args, &one, &other))
+    if (!options_exclude(args, &options[0], &options[1]))
         return false;
     for (size_t i = 0; i < 2; i++) {
-        const struct option *option = i == 0 ? one : other;
-        if (option->letter)
-            snprintf(names[i], sizeof(names[i]), "-%c", option->letter);
-        else
-            snprintf(names[i], sizeof(names[i]), "--%s", option->name);
+        char letter[] = {' ', '(', '-', options[i]->letter, ')', '\0'};
+        snprintf(names[i], sizeof(names[i]), "--%s%s", options[i]->name,
+            options[i]->letter ? letter : "");
     }
     say("%s and %s exclude each other", names[0], names[1]);
     return true;

@@ -292,7 +292,7 @@ class Room(Cases):
                   "and so is another user", got.stderr)
         got = self.run("-u", app, "--url-file", path)
         self.check(got.returncode == 64 and b"--url-file" in got.stderr,
-                  "-u and --url-file exclude each other", got.stderr)
+                  "--url (-u) and --url-file exclude each other", got.stderr)
         young = "?guard_restarts=off"
         bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
         path = self.url_file("\n".join(

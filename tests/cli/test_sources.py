@@ -122,7 +122,7 @@ class Room(Cases):
         def wanted(chosen):
             first = chosen[0] if chosen else None
             if {"-u", "--url-file"} <= set(chosen):
-                return 64, "-u and --url-file exclude each other"
+                return 64, "--url (-u) and --url-file exclude each other"
             if {"conf", "conf-file"} <= set(chosen):
                 return 78, f"{self.conf}:3: 'url' excludes the 'url-file' of"
             if first == "NXLOCK_URL" and "NXLOCK_URL_FILE" in chosen:
@@ -397,7 +397,7 @@ class Room(Cases):
                 (64, "--url-file has an empty value", ("--url-file", ""), {}),
                 (64, "--url-file is given twice",
                  ("--url-file", "/a", "--url-file", "/b"), {}),
-                (64, "-u and --url-file exclude", ("-u", url, "--url-file",
+                (64, "and --url-file exclude", ("-u", url, "--url-file",
                                                    "/a"), {}),
                 (64, "-u is given more than 15", ("-u", url) * 16, {}),
                 (64, "--password-file is given twice",

@@ -104,7 +104,7 @@ VALUES = (
     ("run x --ttl -- true", 64, "--ttl DUR"),
     ("run x --prefix -- true", 64, "--prefix TEXT"),
     ("run x --no-wait=3 -- true", 64, "--no-wait takes no value", "'3'"),
-    ("run x -n -w 5 -- true", 64, "-n and -w exclude each other"),
+    ("run x -n -w 5 -- true", 64, "--no-wait (-n) and --wait (-w) exclude each"),
     ("run x " + " ".join(f"-u redis://h{i}" for i in range(16)) + " -- true",
      64, "-u", "15"),
     ("run x -w 5x -- true", 64, "'5x'", "500ms, 30s, 10m, 2h or 1d",
