@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of one server: how many may be unanswered and for how long, and which
- * cleanups are in which list.
+ * Requests of one server: how many may be unanswered and for how long, and
+ * which cleanups are in which list.
  * Single cases are in unit/scenes/request.scenes and server.scenes.
  */
 #include "server_rig.h"
