@@ -420,6 +420,13 @@ class Cases(Tap):
         return self.judge(given, self.shown(words), (done.returncode, *got),
                           code, out, said, tokens)
 
+    def finds(self, out, level, what, *parts):
+        """doctor does: a line of this level about that, with these parts."""
+        found = [line for line in out.splitlines()
+                  if re.match(rf"{level}\s+(\S+ )?{what}: ", line)]
+        self.check(any(all(part in line for part in parts) for line in found),
+                   f"doctor finds {level} {what} {' '.join(parts)}", out)
+
     def launch(self, *words, **more):
         return Launched(self, *words, **more)
 

@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 import threading
 
@@ -198,53 +197,59 @@ class Room(Cases):
             self.equal(self.locks(), [], "and free afterwards" + err)
 
     def start(self, words, **more):
-        return subprocess.Popen([self.program, *shlex.split(words)],
-                                stdin=subprocess.DEVNULL, **more)
+        return self.launch(*shlex.split(words), **more)
+
+    def hold(self, words):
+        """A run whose CMD has begun."""
+        self.remove("began")
+        run = self.start(f"run {words} -- sh -c ': > began; exec sleep 600'",
+                         cwd=self.server.folder)
+        await_(lambda: self.has("began"))
+        return run
+
+    def become(self, locks, name):
+        """Waits until these are held."""
+        self.check(await_(lambda: self.locks() == locks), name, self.locks())
 
     def killed(self):
         """After kill -9 both are free when the lease is over, and CMD ends."""
         self.server.cli("FLUSHALL")
-        with self.start("run a --also b --ttl 2s -- sh -c 'echo; exec sleep "
-                        "600'", stdout=subprocess.PIPE) as run:
-            run.stdout.readline()
-            self.equal(self.locks(), ["a", "b"], "kill -9: both were held")
-            run.send_signal(signal.SIGKILL)
-            self.equal(run.stdout.read(), b"", "CMD is ended")
-        self.check(await_(lambda: self.locks() == []), "both become free",
-                   self.locks())
+        reader, writer = os.pipe()
+        run = self.start("run a --also b --ttl 2s -- sh -c 'echo; exec sleep "
+                         "600'", stdout=writer)
+        os.close(writer)
+        with open(reader, "rb", buffering=0) as output:
+            output.read(1)
+            self.become(["a", "b"], "kill -9: both were held")
+            run.send(signal.SIGKILL)
+            self.equal(output.read(), b"", "kill -9: CMD is ended")
+        run.ends()
+        self.become([], "kill -9: both become free")
         # While it waits for b, it holds a.
         self.prepare(OTHER)
-        with self.start("run a --also b --ttl 2s -- true") as run:
-            held = await_(lambda: self.locks() == ["a", "b"])
-            self.check(held, "a waiter for b holds a", self.locks())
-            run.send_signal(signal.SIGKILL)
-        self.check(await_(lambda: self.locks() == ["b"]),
-                   "kill -9 of the waiter: a becomes free", self.locks())
+        run = self.start("run a --also b --ttl 2s -- true")
+        self.become(["a", "b"], "a waiter for b holds a")
+        run.send(signal.SIGKILL)
+        run.ends()
+        self.become(["b"], "kill -9 of the waiter: a becomes free")
 
     def signalled(self):
         """A signal ends the wait, and gives back what was granted."""
         self.prepare(OTHER)
-        with self.start("run a --also b -- true") as run:
-            await_(lambda: self.locks() == ["a", "b"])
-            run.send_signal(signal.SIGTERM)
-            self.equal(run.wait(60), 143, "TERM ends a wait for b")
-        self.equal(self.locks(), ["b"], "a was given back")
+        run = self.start("run a --also b -- true")
+        self.become(["a", "b"], "a waiter for b holds a")
+        run.send(signal.SIGTERM)
+        run.gives("TERM during a wait for b", 143)
+        self.equal(self.locks(), ["b"], "TERM during a wait: a is given back")
 
     def lost(self):
         for name in ("a", "b"):
             self.server.cli("FLUSHALL")
-            with self.start("run a --also b --ttl 1s -- sh -c 'echo; exec "
-                            "sleep 600'", stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE) as run:
-                run.stdout.readline()
-                self.server.cli("DEL", name)
-                _, err = run.communicate(timeout=60)
-            self.check(run.returncode == 79 and b"lost 'a' and 'b'" in err and
-                       b"'%s': the key was removed" % name.encode() in err,
-                       f"the loss of {name} ends CMD, and names it",
-                       (run.returncode, err))
-            self.check(await_(lambda: self.locks() == []),
-                       "the other is released", self.locks())
+            run = self.hold("a --also b --ttl 1s")
+            self.server.cli("DEL", name)
+            run.gives(f"{name} is removed", 79, "", "lost 'a' and 'b'",
+                      f"'{name}': the key was removed")
+            self.become([], f"{name} is removed: the other is released")
 
     def one_refused(self):
         """The renewal of one name is refused, and that of the other is not."""
@@ -257,53 +262,34 @@ class Room(Cases):
         self.server.cli("FLUSHALL")
         user = ("ACL", "SETUSER", "u", "reset", "on", ">p", "+@all")
         self.server.cli(*user, "~*")
-        path = os.path.join(self.server.folder, "said")
-        url = self.server.url.replace("://", "://u:p@")
-
-        def said(words):
-            with open(path, encoding="utf-8") as file:
-                return words in file.read()
-
-        with open(path, "wb") as err, self.start(
-                "run a --also b --ttl 5s -v -- sleep 600", stderr=err,
-                env={**os.environ, "NXLOCK_URL": url}) as run:
-            await_(lambda: said("acquired"))
-            self.server.cli(*user, "~" + good, "~{%s}:f" % good)
-            refused = await_(lambda: said("cannot renew 'a' and 'b': ") or
-                             run.poll() is not None)
-            self.server.cli(*user, "~*")
-            again = await_(lambda: said("renewed 'a' and 'b' after all") or
-                           run.poll() is not None)
-            run.send_signal(signal.SIGTERM)
-            code = run.wait(60)
-        with open(path, encoding="utf-8") as file:
-            lines = file.read()
+        run = self.start("run a --also b --ttl 5s -v -u "
+                         f"{self.server.url.replace('://', '://u:p@')} "
+                         "-- sleep 600")
+        run.says("acquired")
+        self.server.cli(*user, "~" + good, "~{%s}:f" % good)
+        refused = run.says("cannot renew 'a' and 'b': ")
+        self.server.cli(*user, "~*")
+        again = run.says("renewed 'a' and 'b' after all")
+        run.send(signal.SIGTERM)
+        code, _, err = run.ends()
         between = re.search(
-            "cannot renew 'a' and 'b': '%s': .*\n(.*)\n" % bad, lines)
+            "cannot renew 'a' and 'b': '%s': .*\n(.*)\n" % bad, err)
         self.check(refused and again and code == 143 and between and
                    "after all" in between[1],
-                   f"{name}: reported, until both are renewed", lines)
+                   f"{name}: reported, until both are renewed", err)
 
     def waits_again(self):
         """wait looks again at a name that was free before."""
         first = self.prepare(OTHER)
-        path = os.path.join(self.server.folder, "said")
-
-        def said(words):
-            with open(path, encoding="utf-8") as file:
-                return words in file.read()
-
-        with open(path, "wb") as err, self.start("wait a --also b -v",
-                                                 stderr=err) as wait:
-            self.check(await_(lambda: said("waiting for 'b'")),
-                       "wait: b is held, and a is free")
-            second = self.nx("acquire a")[1].strip()
-            self.check(await_(lambda: said("waiting for 'a'")),
-                       "then a is held: it waits for that, too")
-            self.nx(f"release b {first}")
-            self.nx(f"release a {second}")
-            self.check(wait.wait(60) == 0 and said("'a' and 'b' are free"),
-                       "then both are free")
+        wait = self.start("wait a --also b -v")
+        self.check(wait.says("waiting for 'b'"),
+                   "wait: b is held, and a is free")
+        second = self.nx("acquire a")[1].strip()
+        self.check(wait.says("waiting for 'a'"),
+                   "then a is held: it waits for that, too")
+        self.nx(f"release b {first}")
+        self.nx(f"release a {second}")
+        wait.gives("then both are free", 0, "", "'a' and 'b' are free")
 
     def at_least(self):
         self.server.cli("FLUSHALL")
@@ -346,9 +332,7 @@ class Room(Cases):
     def crossing(self, times=200 if os.environ.get("NXLOCK_FULL") else 80):
         """Two loops that name the same locks in opposite orders."""
         self.server.cli("FLUSHALL")
-        with open(os.path.join(self.server.folder, "held"), "wb"):
-            pass
-        file = os.path.join(self.server.folder, "held")
+        file = self.write("held")
         # Fails if another one is inside.
         command = (f"mkdir {file}.d || exit 9; echo >> {file}; "
                    f"rmdir {file}.d")
@@ -367,8 +351,7 @@ class Room(Cases):
             thread.join()
         self.equal(sorted(set(codes)), [0],
                    f"a and b, b and a, {times} times: no deadlock, no overlap")
-        with open(file, "rb") as lines:
-            self.equal(len(lines.read()), 2 * times, "each ran once")
+        self.equal(len(self.text("held")), 2 * times, "each ran once")
         self.equal(self.locks(), [], "nothing is left")
 
 

@@ -18,9 +18,7 @@ import subprocess
 import sys
 import threading
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment, full_pipe, nx
+from rig import Cases, Server, await_, full_pipe, nx, play
 
 SECRET = "opensesame"
 LOGS = ("syslog", "file", "json")
@@ -125,13 +123,12 @@ LOST_PRIORITY = {"priority": 3}
 DOWN = ("server-down", "cannot connect", {"priority": 3, "why": str})
 
 
-class Room:
+class Room(Cases):
     def __init__(self, nxlock, server):
-        self.nxlock = nxlock
-        self.server = server
-        self.tap = Tap()
-        self.daemons = {"syslog": Daemon(os.path.join(server.folder, "syslog")),
-                        "file": File(os.path.join(server.folder, "log"))}
+        super().__init__(nxlock, server)
+        os.environ.pop("NXLOCK_LOG_SOCKET", None)
+        self.daemons = {"syslog": Daemon(self.path("syslog")),
+                        "file": File(self.path("log"))}
         self.everything = []  # that any log got
         self.secrets = []
 
@@ -141,13 +138,13 @@ class Room:
             environment["NXLOCK_LOG_SOCKET"] = self.daemons[log].path
         return environment
 
-    def launch(self, log, words, stdout=subprocess.DEVNULL):
+    def start(self, log, words, stdout=subprocess.DEVNULL):
         words = [f"k-{log}" if word == "NAME" else word for word in words]
         at = words.index("--") if "--" in words else len(words)
         words[at:at] = ["--log", log if log != "file" else
                         "file:" + self.daemons[log].path]
         return subprocess.Popen(
-            [self.nxlock, *words], stdin=subprocess.DEVNULL,
+            [self.program, *words], stdin=subprocess.DEVNULL,
             stdout=stdout, stderr=open(self.stderr(log), "wb"),
             env=self.environment(log))
 
@@ -191,7 +188,7 @@ class Room:
     def case(self, what, words, wanted, code=0, meanwhile=None, **more):
         """All of wanted, in this order, is in each log; 'renewed' may come in
         between, any number of times."""
-        running = {log: self.launch(log, words, **more) for log in LOGS}
+        running = {log: self.start(log, words, **more) for log in LOGS}
         if meanwhile:
             meanwhile(running)
         for log, process in running.items():
@@ -203,7 +200,7 @@ class Room:
             with open(self.stderr(log), "rb") as file:
                 stderr = file.read()
             if code is not None and process.returncode != code:
-                self.tap.check(False, f"{what}: {log}: exit code",
+                self.check(False, f"{what}: {log}: exit code",
                                f"{process.returncode}\n{stderr.decode()}")
             kinds = [kind for kind, *_ in wanted]
             got = self.events(log, stderr)
@@ -220,14 +217,14 @@ class Room:
             good = len(left) == len(wanted) and all(
                 self.agree(event, log, one)
                 for event, one in zip(left, wanted))
-            self.tap.check(good, f"{what}: {log}", "\n".join(
+            self.check(good, f"{what}: {log}", "\n".join(
                 str(event) for event in left) + f"\nwanted {wanted}")
 
     def for_each(self, *words):
         """The commands, for the lock of each log."""
         outputs = []
         for log in LOGS:
-            got = nx(self.nxlock, *[word.replace("NAME", f"k-{log}")
+            got = nx(self.program, *[word.replace("NAME", f"k-{log}")
                                     for word in words])
             outputs.append(got.stdout.decode().strip())
         return outputs
@@ -290,7 +287,7 @@ def waiting_and_skipped(room):
     def release(_):
         room.all_say(b"waiting for 'k-")
         for log, token in zip(LOGS, tokens):
-            nx(room.nxlock, "release", f"k-{log}", token)
+            nx(room.program, "release", f"k-{log}", token)
     room.case("a wait", ["run", "NAME", "--", "true"],
               [("waiting", "^waiting for 'NAME': held by ", {}),
                acquired(), STARTED, command_ended(0), RELEASED,
@@ -309,15 +306,20 @@ NAMES = ("mail:alice@example.com", "mail:bob@example.com",
          "m\u00fcll", "\u009b", "x" * 81, "x" * 3000)
 
 
-def over_a_failover(room, server):
-    """The server becomes a replica, and is promoted again."""
+def over_a_failover(room):
+    """A server becomes a replica, and is promoted again."""
+    with Server() as server:
+        fails_over(room, server)
+
+
+def fails_over(room, server):
     def fail_over(_):
-        room.tap.check(room.all_say(b"started"), "all run")
+        room.check(room.all_say(b"started"), "all run")
         server.cli("REPLICAOF", "127.0.0.1", "1")
         server.cli("REPLICAOF", "NO", "ONE")
         server.cli("CLIENT", "KILL", "TYPE", "normal")
 
-    room.tap.check(await_(lambda: re.search(
+    room.check(await_(lambda: re.search(
         rb"uptime_in_seconds:([6-9]|\d\d)", server.cli("INFO", "server"))),
         "a server that is old enough")
     room.case("a failover", [
@@ -334,20 +336,20 @@ def names(room):
     before = len(room.everything)
 
     def run(name):
-        process = room.launch("json", ["run", name, "--", "true"])
+        process = room.start("json", ["run", name, "--", "true"])
         process.wait(timeout=60)
         with open(room.stderr("json"), "rb") as file:
             return room.events("json", file.read())
 
     for name in NAMES:
         got = run(name)
-        room.tap.check(
+        room.check(
             got and all(event["name"] == name for event in got),
             f"{name[:50]!r} is the name",
             "\n".join(str(event)[:1000] for event in got))
-        room.tap.equal(got[-1]["event"], "ended", "to the end")
+        room.equal(got[-1]["event"], "ended", "to the end")
     got = run("y" * 60000)
-    room.tap.check(
+    room.check(
         len(got) > 3 and all("(60000 bytes)" in event["name"]
                              for event in got),
         "a name too long for a line is cut, with its length",
@@ -398,7 +400,7 @@ def lost(room):
         for process in running.values():
             state = f"/proc/{process.pid}/stat"
             await_(lambda: open(state).read().rsplit(")")[1].split()[0] == "T")
-        room.tap.check(
+        room.check(
             room.all_say(b"lost 'k-"),
             "the watchdog logs the loss while nxlock is stopped")
         await_(lambda: not any(
@@ -422,7 +424,12 @@ def lost(room):
     room.clear()
 
 
-def without_a_server(room, other):
+def without_a_server(room):
+    with Server() as other:
+        without_server(room, other)
+
+
+def without_server(room, other):
     url = ["-u", f"redis://:{SECRET}@127.0.0.1:1?timeout_ms=200"]
     room.case("no server", ["run", "NAME", *url, "-n", "--", "true"],
               [DOWN, ended("down", 69)], code=69)
@@ -430,8 +437,7 @@ def without_a_server(room, other):
     def restart(_):
         room.all_say(b"waiting for 'k-")
         other.start()
-    other.process.kill()
-    other.process.wait()
+    other.kill()
     room.case("a server that comes back",
               ["run", "NAME", "-u", other.url, "--", "true"],
               [DOWN, ("server-up", "the server answers again",
@@ -442,9 +448,9 @@ def without_a_server(room, other):
     def stall(running):
         await_(lambda: all(other.cli("EXISTS", f"k-{log}") == b"1\n"
                            for log in running))
-        other.process.send_signal(signal.SIGSTOP)
+        other.freeze()
         room.all_say(b"cannot renew")
-        other.process.send_signal(signal.SIGCONT)
+        other.thaw()
     room.case("a renewal that fails",
               ["run", "NAME", "-u", other.url, "--ttl", "3s", "--", "sleep",
                "2.5"],
@@ -456,22 +462,23 @@ def without_a_server(room, other):
                ended("done", 0)], meanwhile=stall)
 
 
-def over_servers(room, *more):
+def over_servers(room):
+    with Server() as second, Server() as third:
+        over_three(room, second, third)
+
+
+def over_three(room, *more):
     urls = [word for server in (room.server, *more)
             for word in ("-u", server.url + "?guard_restarts=off")]
-    for server in more:
-        server.cli("FLUSHALL")
     room.case("three servers", ["run", "NAME", *urls, "--", "true"],
               [acquired("30s, fencing token"), STARTED, command_ended(0),
                RELEASED, ended("done", 0, fence=int)])
     for server in more[1:]:
-        server.process.kill()
-        server.process.wait()
+        server.kill()
     room.case("three servers, one down", ["run", "NAME", *urls, "--", "true"],
               [acquired("30s"), STARTED, command_ended(0), RELEASED,
                ended("done", 0)])
-    more[0].process.kill()
-    more[0].process.wait()
+    more[0].kill()
     room.case("three servers, two down",
               ["run", "NAME", *urls, "-n", "--", "true"],
               [DOWN, ended("down", 69)], code=69)
@@ -513,12 +520,12 @@ def not_read(room):
 
     def into_socket(case):
         log, where, _ = case
-        return nx(room.nxlock, "run", f"full {case}", "--log", log, "--",
+        return nx(room.program, "run", f"full {case}", "--log", log, "--",
                   "true", env={**os.environ, "NXLOCK_LOG_SOCKET": where})
 
     def into_pipe(log):
         return subprocess.run(
-            [room.nxlock, "run", f"full {log}", "--log", log, "--", "true"],
+            [room.program, "run", f"full {log}", "--log", log, "--", "true"],
             stdin=subprocess.DEVNULL, stderr=pipe, timeout=60,
             check=False).returncode
 
@@ -526,21 +533,21 @@ def not_read(room):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         sockets = pool.map(into_socket, cases)
         loss = pool.submit(
-            nx, room.nxlock, "run", "full", "--log", "syslog", "--ttl",
+            nx, room.program, "run", "full", "--log", "syslog", "--ttl",
             "900ms", "--", "sh", "-c", drop,
             env={**os.environ, "NXLOCK_LOG_SOCKET": path})
         pipes = pool.map(into_pipe, ("stderr", "json"))
     for (log, where, why), got in zip(cases, sockets):
         lines = got.stderr.splitlines()
-        room.tap.check(got.returncode == 0 and len(lines) == 1 and
+        room.check(got.returncode == 0 and len(lines) == 1 and
                        why in lines[0] and where.encode() in lines[0],
                        f"--log {log}: {why.decode()}: reported once, and the "
                        "run goes on", got)
     got = loss.result()
-    room.tap.check(got.returncode == 79 and b"lost 'full'" in got.stderr,
+    room.check(got.returncode == 79 and b"lost 'full'" in got.stderr,
                    "a loss is acted on, and still said", got)
     for log, code in zip(("stderr", "json"), pipes):
-        room.tap.equal(code, 0, f"--log {log} to a pipe that nobody reads")
+        room.equal(code, 0, f"--log {log} to a pipe that nobody reads")
     os.close(end)
     os.close(pipe)
 
@@ -548,11 +555,11 @@ def not_read(room):
 def into_files(room):
     """A file is shared, and may be full; one that cannot be opened is refused
     before the lock is acquired."""
-    tap, folder = room.tap, room.server.folder
+    folder = room.server.folder
     path = os.path.join(folder, "shared.log")
 
     def run(name, where, *words, before="umask 022"):
-        return nx("sh", "-c", before + '; exec "$@"', "sh", room.nxlock, "run",
+        return nx("sh", "-c", before + '; exec "$@"', "sh", room.program, "run",
                   name, "--log", "file:" + where, *words, "--", "true")
 
     for name in ("one", "two"):
@@ -561,25 +568,25 @@ def into_files(room):
         lines = file.read().splitlines()
     for line in lines:
         file_event(line)
-    tap.check(len(lines) == 10 and b"'one'" in lines[0] and
+    room.check(len(lines) == 10 and b"'one'" in lines[0] and
               b"'two'" in lines[5] and len(
                   {line.split(b"[")[1].split(b"]")[0] for line in lines}) == 2,
               "a file is added to, and each line has the process", lines)
-    tap.equal(os.stat(path).st_mode & 0o777, 0o640, "its mode is 0640")
-    got = nx(room.nxlock, "run", "one", "--log", "file:" + path, "--", "sh",
+    room.equal(os.stat(path).st_mode & 0o777, 0o640, "its mode is 0640")
+    got = nx(room.program, "run", "one", "--log", "file:" + path, "--", "sh",
              "-c", "ls -l /proc/self/fd")
-    tap.check(got.returncode == 0 and b"shared.log" not in got.stdout,
+    room.check(got.returncode == 0 and b"shared.log" not in got.stdout,
               "CMD does not get it", got.stdout)
     os.rename(path, path + ".1")
     run("three", path)
     with open(path, "rb") as file:
-        tap.equal(len(file.read().splitlines()), 5,
+        room.equal(len(file.read().splitlines()), 5,
                   "after a rotation the next run creates it again")
 
     with open(path, "wb") as file:
         file.write(bytes(4096))
     got = run("full", path, before="ulimit -f 4")
-    tap.check(got.returncode == 0 and got.stderr.count(b"\n") == 1 and
+    room.check(got.returncode == 0 and got.stderr.count(b"\n") == 1 and
               b"cannot log to '" + path.encode() + b"': " in got.stderr,
               "a file that takes no more: reported once, and the run goes on",
               got)
@@ -590,14 +597,14 @@ def into_files(room):
                        (folder + "/fifo", b"No such device"),
                        ("/dev/null", b"not a regular file")):
         got = run("refused", where, "-n")
-        tap.check(got.returncode == 78 and why in got.stderr and
+        room.check(got.returncode == 78 and why in got.stderr and
                   f"'{where}'".encode() in got.stderr and
                   b"another --log" in got.stderr and
                   room.server.cli("EXISTS", "refused", "{refused}:f") == b"0\n",
                   f"{where} is refused, and nothing is acquired", got)
     for what in ("file:", "file", "files:x"):
-        got = nx(room.nxlock, "run", "k", "--log", what, "--", "true")
-        tap.check(got.returncode == 64 and b"file:PATH" in got.stderr,
+        got = nx(room.program, "run", "k", "--log", what, "--", "true")
+        room.check(got.returncode == 64 and b"file:PATH" in got.stderr,
                   f"--log {what} has no path", got)
 
 
@@ -605,7 +612,7 @@ def where_people_look(room):
     """/dev/log, in a mount namespace."""
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True,
                       check=False).returncode != 0:
-        room.tap.check(True, "the socket of the system # SKIP no namespaces")
+        room.check(True, "the socket of the system # SKIP no namespaces")
         return
     dev = os.path.join(room.server.folder, "dev")
     os.makedirs(dev)
@@ -616,62 +623,49 @@ def where_people_look(room):
         ["unshare", "-rm", "sh", "-ec",
          f"mount --bind /dev/null {dev}/null; mount --rbind {dev} /dev; "
          "shift; exec \"$0\" \"$@\"",
-         room.nxlock, "", "run", "there", "--log", "syslog", "--", "true"],
+         room.program, "", "run", "there", "--log", "syslog", "--", "true"],
         stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     data = daemon.take()
-    room.tap.check(got.returncode == 0 and len(data) == 5 and
+    room.check(got.returncode == 0 and len(data) == 5 and
                    b"acquired 'there'" in data[0],
                    "--log syslog without NXLOCK_LOG_SOCKET", (got, data))
 
 
 def in_words(room):
-    got = nx(room.nxlock, "run", "words", "-v", "--log", "stderr", "--", "true")
+    got = nx(room.program, "run", "words", "-v", "--log", "stderr", "--",
+             "true")
     lines = got.stderr.decode().splitlines()
-    room.tap.check(len(lines) == 5 and all(
+    room.check(len(lines) == 5 and all(
         re.match(r"nxlock: \d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z \S", line)
         for line in lines), "--log stderr: each event once, even with -v",
         got.stderr)
-    got = nx(room.nxlock, "run", "words", "-v", "--log", "syslog", "--", "true",
-             env=room.environment("syslog"))
-    room.tap.check(len(got.stderr.splitlines()) == 2 and
+    got = nx(room.program, "run", "words", "-v", "--log", "syslog", "--",
+             "true", env=room.environment("syslog"))
+    room.check(len(got.stderr.splitlines()) == 2 and
                    len(room.daemons["syslog"].take()) == 5,
                    "-v with --log syslog: both", got.stderr)
-    got = nx(room.nxlock, "run", b"odd\xff\n\x1b" + b"\xfe" * 60, "--log",
+    got = nx(room.program, "run", b"odd\xff\n\x1b" + b"\xfe" * 60, "--log",
              "json", "--", "true")
-    room.tap.check(got.returncode == 0 and len(
+    room.check(got.returncode == 0 and len(
         [json_event(line) for line in got.stderr.splitlines()]) == 5,
         "a name of any bytes is valid JSON", got.stderr)
-    got = nx(room.nxlock, "run", "words", "--log", "sislog", "--", "true")
-    room.tap.check(got.returncode == 64 and b"syslog" in got.stderr,
+    got = nx(room.program, "run", "words", "--log", "sislog", "--", "true")
+    room.check(got.returncode == 64 and b"syslog" in got.stderr,
                    "another word after --log is refused", got.stderr)
 
 
-def main():
-    with Server() as server, Server() as other, Server() as third:
-        clean_environment(server)
-        os.environ.pop("NXLOCK_LOG_SOCKET", None)
-        room = Room(sys.argv[1], server)
-        of_a_run(room)
-        waiting_and_skipped(room)
-        names(room)
-        of_once(room)
-        lost(room)
-        over_a_failover(room, third)
-        without_a_server(room, other)
-        over_servers(room, other, third)
-        of_other_commands(room)
-        not_read(room)
-        into_files(room)
-        in_words(room)
-        where_people_look(room)
-        logged = b"\n".join(room.everything).decode(errors="replace")
-        room.tap.check(
-            SECRET not in logged and
-            not any(token.partition("@")[0] in logged
-                    for token in room.secrets) and
-            not re.search("[0-9a-f]{8}-[0-9a-f]{4}-", logged),
-            "no log has a token, a password or the arguments of CMD")
-        return room.tap.done()
+def no_secrets(room):
+    logged = b"\n".join(room.everything).decode(errors="replace")
+    room.check(
+        SECRET not in logged and
+        not any(token.partition("@")[0] in logged
+                for token in room.secrets) and
+        not re.search("[0-9a-f]{8}-[0-9a-f]{4}-", logged),
+        "no log has a token, a password or the arguments of CMD")
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(play(
+        Room, of_a_run, waiting_and_skipped, names, of_once, lost,
+        over_a_failover, without_a_server, over_servers, of_other_commands,
+        not_read, into_files, in_words, where_people_look, no_secrets))

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 
-from rig import Cases, nx, play
+from rig import nx, play
+from table import Table, part
 
 FULL = os.environ.get("NXLOCK_FULL") == "1"
 # Seconds, jobs side by side, and how many periods of each. A row is for the
@@ -99,92 +100,55 @@ def periods(room):
                    for row in ROWS), "enough of them count")
 
 
-def by_hand(room):
-    def code(*words, command=("true",)):
-        return nx(room.program, "run", "h", "--every", "1h", *words, "--",
-                  *command)
-
-    got = code()
-    room.equal((got.returncode, got.stderr), (0, b""), "the first one runs")
-    left = int(room.server.cli("PTTL", "{h}:every"))
-    room.check(3200000 < left <= 3240000, "and is recorded for 54 minutes",
-              left)
-    room.equal(room.server.cli("EXISTS", "h"), b"0\n", "while the lock is free")
-    got = code()
-    room.equal((got.returncode, got.stderr, got.stdout), (75, b"", b""),
-              "the second one is not due, in silence")
-    room.equal(code("-E", "0").returncode, 0, "-E replaces the code")
-    got = code("-v")
-    room.check(b"'h' is not due; CMD is not started: " in got.stderr and
-              b"ran it last, and --every 1h skips runs for 54m" in got.stderr
-              and b"the next run may start in 5" in got.stderr,
-              "-v says it, and when it is due", got.stderr)
-    room.equal(room.server.cli("EXISTS", "h"), b"0\n", "and the lock is free")
-    room.equal(nx(room.program, "run", "h", "--", "true").returncode, 0,
-              "without --every it runs")
-    got = nx(room.program, "list")
-    room.check(got.stdout.startswith(b"{h}:every\tevery\t"),
-              "list shows the record", got.stdout)
-    got = nx(room.program, "unlock", "{h}:every", "--force", "--yes")
-    room.equal((got.returncode, code().returncode), (0, 0),
-              "unlock of it allows the next run")
-    room.server.cli("DEL", "{h}:every")
-    room.equal(code(command=("false",)).returncode, 1, "one that fails")
-    room.equal(code().returncode, 75, "counts")
-    room.server.cli("DEL", "{h}:every")
-    room.equal(code(command=("/nowhere",)).returncode, 127,
-              "what could not be started")
-    room.equal(room.server.cli("EXISTS", "{h}:every"), b"0\n", "does not count")
-    room.equal(nx(room.program, "run", "{h}x", "--every", "1h", "-u",
-                 room.server.url + "?max_ttl_ms=40000", "--prefix", "p:", "--",
-                 "true").returncode, 0,
-              "a name with a tag, a prefix and a short max_ttl_ms")
-    room.equal(room.server.cli("EXISTS", "p:{h}x:every"), b"1\n",
-              "has its key in the same way")
-    for period, skipped in (("1d", b"21.6h"), ("24d", b"21.6d")):
-        line = ("run", "r" + period, "--every", period, "-v", "--", "true")
-        nx(room.program, *line)
-        got = nx(room.program, *line)
-        room.check(got.returncode == 75 and
-                  b"skips runs for " + skipped + b";" in got.stderr,
-                  f"--every {period} says how long it skips runs", got.stderr)
-    room.equal(nx(room.program, "run", "longest", "--every", "26.6d", "--",
-                 "true").returncode, 0, "the longest period")
-    for period in ("26.7d", "49d"):
-        got = nx(room.program, "run", "month", "--every", period, "--", "true")
-        room.check(got.returncode == 64 and b"26.6d" in got.stderr and
-                  f"--every {period} is too long".encode() in got.stderr,
-                  f"--every {period} is refused with the limit", got.stderr)
-    nx(room.program, "run", "shorter", "--every", "2h", "--", "true")
-    got = nx(room.program, "run", "shorter", "--every", "5s", "-v", "--",
-             "true")
-    room.check(got.returncode == 75 and b"ago" not in got.stderr and
-              b"used a longer period than --every 5s; the next run may start "
-              b"in 107m" in got.stderr,
-              "a shorter period than that of the last run", got.stderr)
-    got = nx(room.program, "run", "--help").stdout
-    room.check(re.search(rb"--every DUR .*0\.9 DUR", got),
-              "--help says for how long a run counts", got)
-
-
-def rights(room):
-    room.server.cli("ACL", "SETUSER", "u", "on", ">Zqx7", "~job:*", "+@all")
-    os.environ["NXLOCK_PASSWORD"] = "Zqx7"
-    line = ("run", "job:9", "--every", "1h", "-u", room.server.url + "?user=u",
-            "--", "true")
-    got = nx(room.program, *line)
-    room.equal(got.returncode, 77, "a user without rights for the record")
-    room.check(b"key '{job:9}:every'" in got.stderr and
-              b"'nxlock doctor job:9'" in got.stderr,
-              "is told the key, and what finds the remedy", got.stderr)
-    room.server.cli("ACL", "SETUSER", "u", "~{job:*")
-    room.equal(nx(room.program, *line).returncode, 0, "which does")
-    room.server.cli("ACL", "SETUSER", "u", "~{job}x")
-    got = nx(room.program, line[0], "{job}x", *line[2:])
-    room.check(b"key '{job}x:every'" in got.stderr and
-              b"nxlock doctor" in got.stderr,
-              "and of a name with a tag", got.stderr)
-    del os.environ["NXLOCK_PASSWORD"]
+RUN = "run h --every 1h"
+BY_HAND = (
+    (f"{RUN} -- true", 0, ""),
+    ("db PTTL {h}:every", (3200000, 3240000)),  # 54 minutes
+    ("db EXISTS h", "0"),
+    (f"{RUN} -- true", 75, ""),
+    (f"{RUN} -E 0 -- true", 0),
+    (f"{RUN} -v -- true", 75, "'h' is not due; CMD is not started: ",
+     "ran it last, and --every 1h skips runs for 54m",
+     "the next run may start in 5"),
+    ("db EXISTS h", "0"),
+    ("run h -- true", 0),
+    ("list", 0, "~{h}:every\tevery\t.*"),
+    ("unlock {h}:every --force --yes", 0),
+    (f"{RUN} -- true", 0),
+    # One that fails counts, and what could not be started does not.
+    ("db DEL {h}:every", "1"),
+    (f"{RUN} -- false", 1),
+    (f"{RUN} -- true", 75),
+    ("db DEL {h}:every", "1"),
+    (f"{RUN} -- /nowhere", 127),
+    ("db EXISTS {h}:every", "0"),
+    # A name with a tag, a prefix and a short max_ttl_ms.
+    ("run {h}x --every 1h -u {url}?max_ttl_ms=40000 --prefix p: -- true", 0),
+    ("db EXISTS p:{h}x:every", "1"),
+    *(row for period, skipped in (("1d", "21.6h"), ("24d", "21.6d"))
+      for row in (
+          (f"run r{period} --every {period} -v -- true", 0),
+          (f"run r{period} --every {period} -v -- true", 75,
+           f"skips runs for {skipped};"))),
+    ("run longest --every 26.6d -- true", 0),
+    *((f"run month --every {period} -- true", 64, "26.6d",
+       f"--every {period} is too long") for period in ("26.7d", "49d")),
+    ("run shorter --every 2h -- true", 0),
+    ("run shorter --every 5s -v -- true", 75, "!ago", "used a longer period "
+     "than --every 5s; the next run may start in 107m"),
+    ("run --help", 0, r"~.*--every DUR .*0\.9 DUR.*"),
+)
+AS_U = "NXLOCK_PASSWORD=Zqx7 ?user=u"
+RIGHTS = (
+    ("db ACL SETUSER u on >Zqx7 ~job:* +@all", "OK"),
+    (f"{AS_U} run job:9 --every 1h -- true", 77, "key '{job:9}:every'",
+     "'nxlock doctor job:9'"),
+    ("db ACL SETUSER u ~{job:*", "OK"),
+    (f"{AS_U} run job:9 --every 1h -- true", 0),
+    ("db ACL SETUSER u ~{job}x", "OK"),
+    (f"{AS_U} run {{job}}x --every 1h -- true", 77, "key '{job}x:every'",
+     "nxlock doctor"),
+)
 
 
 def as_documented(room):
@@ -213,4 +177,5 @@ def as_documented(room):
 
 
 if __name__ == "__main__":
-    sys.exit(play(Cases, by_hand, rights, as_documented, periods))
+    sys.exit(play(Table, part("by_hand", BY_HAND), part("rights", RIGHTS),
+                  as_documented, periods))

@@ -11,15 +11,13 @@ Leases of at most 900 ms: the guard lasts for 2 s.
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
 import metrics_file
-from rig import Server, Tap, await_, clean_environment, free_port, nx
+from rig import (Cases, Server, await_, clean_environment, free_port, nx,
+                 play)
 
 GUARD = "max_ttl_ms=900&guard_failover=on&wait_replicas=0"
 LEASE = ("--ttl", "800ms", "--grace", "100ms")
@@ -198,33 +196,33 @@ def several(tap, nxlock):
         tap.equal(nx(nxlock, "run", "s", *LEASE, "-w", "20s", "--",
                      "true").returncode, 0, "three servers")
         young.restart()
-        await_(young.answers)
-        silent.process.send_signal(signal.SIGSTOP)
+        young.ready()
+        silent.freeze()
         done = nx(nxlock, "run", "s", *LEASE, "-n", "--", "true")
         wait = time_left(done.stderr) + 5
         tap.check(done.returncode == 69 and 5 < wait <= 8,
                   "a refusal of several says for how long", done.stderr)
         done = nx(nxlock, "run", "s", *LEASE, "-w", f"{wait}s", "--", "true")
         tap.equal(done.returncode, 0, "and that wait is long enough")
-        young.process.send_signal(signal.SIGSTOP)
+        young.freeze()
         done = nx(nxlock, "run", "s", *LEASE, "-n", "--", "true")
         tap.equal(done.returncode, 69, "without a majority that answers")
 
 
-def main(nxlock):
-    tap = Tap()
+def one_address(room):
     ports = free_port(), free_port()
-    with Server("--port", str(ports[0]), "--bind", "127.0.0.1") as one, \
-            Server("--port", str(ports[1]), "--bind", "127.0.0.1",
-                   "--repl-diskless-sync-delay", "0") as other:
+    more = "--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0"
+    with Server("--port", ports[0], *more) as one, \
+            Server("--port", ports[1], *more) as other:
         clean_environment(one)
-        pair = Pair(nxlock, (one, other), ports)
-        one.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+        pair = Pair(room.program, (one, other), ports)
         for act in (refusals, refusals_of_once, no_time_left, metrics, every):
-            act(tap, pair)
-    several(tap, nxlock)
-    return tap.done()
+            act(room, pair)
+
+
+def three_addresses(room):
+    several(room, room.program)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(play(Cases, one_address, three_addresses))

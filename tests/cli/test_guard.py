@@ -15,9 +15,7 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment
+from rig import Cases, Server, await_, clean_environment, play
 from terminal import gone, parent, state
 
 TTL, GRACE = 3.0, 0.5
@@ -72,10 +70,9 @@ sleep 30
 class Trial:
     """A first and a second nxlock on a server of their own."""
 
-    def __init__(self, nxlock, tap, query="", depth=None):
+    def __init__(self, tap, query="", depth=None):
         self.depth, self.query = depth, query
-        self.nxlock = nxlock
-        self.tap = tap
+        self.nxlock, self.tap = tap.program, tap
         self.options = OPTIONS
 
     def __enter__(self):
@@ -162,15 +159,15 @@ class Trial:
         self.tap.equal(self.first.poll(), wanted, name)
 
 
-def wrapper_killed(nxlock, tap):
-    with Trial(nxlock, tap) as trial:
+def wrapper_killed(tap):
+    with Trial(tap) as trial:
         trial.first.kill()
         trial.ends()
         trial.is_in_order("KILL to nxlock")
 
 
-def wrapper_stopped(nxlock, tap):
-    with Trial(nxlock, tap) as trial:
+def wrapper_stopped(tap):
+    with Trial(tap) as trial:
         trial.first.send_signal(signal.SIGSTOP)
         trial.ends()
         trial.is_in_order("STOP to nxlock")
@@ -178,8 +175,8 @@ def wrapper_stopped(nxlock, tap):
         trial.code_is(79, "which says so when it goes on")
 
 
-def guard_killed(nxlock, tap):
-    with Trial(nxlock, tap) as trial:
+def guard_killed(tap):
+    with Trial(tap) as trial:
         os.kill(trial.guard, signal.SIGKILL)
         trial.ends()
         trial.is_in_order("KILL to the guard")
@@ -188,19 +185,19 @@ def guard_killed(nxlock, tap):
                   trial.said())
 
 
-def guard_stopped(nxlock, tap):
-    with Trial(nxlock, tap) as trial:
+def guard_stopped(tap):
+    with Trial(tap) as trial:
         os.kill(trial.guard, signal.SIGSTOP)
-        trial.server.process.send_signal(signal.SIGSTOP)
+        trial.server.freeze()
         trial.ends()
-        trial.server.process.send_signal(signal.SIGCONT)
+        trial.server.thaw()
         trial.is_in_order("STOP to the guard, and to the server")
         trial.code_is(79, "is told by the code")
 
 
-def guard_late(nxlock, tap):
+def guard_late(tap):
     """Both are frozen, and the guard is back with less than a grace left."""
-    with Trial(nxlock, tap) as trial:
+    with Trial(tap) as trial:
         trial.first.send_signal(signal.SIGSTOP)
         os.kill(trial.guard, signal.SIGSTOP)
         await_(lambda: int(trial.server.cli("PTTL", "k")) < GRACE * 800)
@@ -209,9 +206,9 @@ def guard_late(nxlock, tap):
         trial.is_in_order("a guard that is late")
 
 
-def both_killed(nxlock, tap):
+def both_killed(tap):
     """Then nobody is there who looks for the rest; only the fence helps."""
-    with Trial(nxlock, tap) as trial:
+    with Trial(tap) as trial:
         trial.first.send_signal(signal.SIGSTOP)
         os.kill(trial.guard, signal.SIGKILL)
         trial.first.kill()
@@ -219,18 +216,18 @@ def both_killed(nxlock, tap):
                   "KILL to nxlock and its guard: CMD itself is killed")
 
 
-def server_stopped(nxlock, tap):
-    with Trial(nxlock, tap) as trial:
-        trial.server.process.send_signal(signal.SIGSTOP)
+def server_stopped(tap):
+    with Trial(tap) as trial:
+        trial.server.freeze()
         trial.ends()
-        trial.server.process.send_signal(signal.SIGCONT)
+        trial.server.thaw()
         trial.is_in_order("STOP to the server")
         trial.code_is(79, "is told by the code")
 
 
-def server_killed(nxlock, tap):
+def server_killed(tap):
     """It is back at once and has forgotten all; so it has no vote yet."""
-    with Trial(nxlock, tap,
+    with Trial(tap,
                query="?guard_restarts=on&max_ttl_ms=3000") as trial:
         trial.server.restart()
         trial.ends()
@@ -238,19 +235,19 @@ def server_killed(nxlock, tap):
         trial.code_is(79, "is told by the code")
 
 
-def taken_away(nxlock, tap, what, take):
+def taken_away(tap, what, take):
     """A machine that pauses may stop it late, but not each time."""
     limit = TTL / 3 + GRACE + 0.25 + SLACK
     for _ in range(TRIES):
-        took = taken_away_once(nxlock, tap, what, take)
+        took = taken_away_once(tap, what, take)
         print(f"# {what}: the last line comes {took:.2f} s later")
         if took < limit:
             break
     tap.check(took < limit, f"{what}: the last line comes within {limit} s")
 
 
-def taken_away_once(nxlock, tap, what, take):
-    with Trial(nxlock, tap) as trial:
+def taken_away_once(tap, what, take):
+    with Trial(tap) as trial:
         trial.second.kill()  # it would not wait for anybody
         trial.second.wait()
         take(trial)
@@ -263,43 +260,43 @@ def taken_away_once(nxlock, tap, what, take):
         return took
 
 
-def key_deleted(nxlock, tap):
-    taken_away(nxlock, tap, "the key deleted",
+def key_deleted(tap):
+    taken_away(tap, "the key deleted",
                lambda trial: trial.server.cli("DEL", "k"))
 
 
-def forced(nxlock, tap):
-    taken_away(nxlock, tap, "unlock --force", lambda trial: subprocess.run(
-        [nxlock, "unlock", "k", "--force", "--yes"], check=False,
+def forced(tap):
+    taken_away(tap, "unlock --force", lambda trial: subprocess.run(
+        [tap.program, "unlock", "k", "--force", "--yes"], check=False,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60))
 
 
-def deep(nxlock, tap):
+def deep(tap):
     """To kill one generation after the other would take too long."""
-    with Trial(nxlock, tap, depth=DEEP) as trial:
-        trial.server.process.send_signal(signal.SIGSTOP)
+    with Trial(tap, depth=DEEP) as trial:
+        trial.server.freeze()
         trial.ends()
-        trial.server.process.send_signal(signal.SIGCONT)
+        trial.server.thaw()
         trial.is_in_order(f"{DEEP} generations")
         trial.code_is(79, "is told by the code")
 
 
-def deep_without_guard(nxlock, tap):
-    with Trial(nxlock, tap, depth=DEEP) as trial:
+def deep_without_guard(tap):
+    with Trial(tap, depth=DEEP) as trial:
         os.kill(trial.guard, signal.SIGKILL)
         trial.ends()
         trial.is_in_order(f"KILL to the guard of {DEEP} generations")
         trial.code_is(79, "is told by the code")
 
 
-def stops_unread(nxlock, tap):
+def stops_unread(tap):
     """Of a frozen nxlock, more often than a socket can hold."""
     with Server() as server:
         clean_environment(server)
         pid = os.path.join(server.folder, "pid")
         end = os.path.join(server.folder, "end")
         with subprocess.Popen(
-                [nxlock, "run", "k", "--ttl", "60s", "--", "sh", "-c",
+                [tap.program, "run", "k", "--ttl", "60s", "--", "sh", "-c",
                  'echo $$ > "$0.new"; mv "$0.new" "$0"; '
                  'until [ -e "$1" ]; do sleep .05; done; exit 7', pid, end],
                 stdin=subprocess.DEVNULL) as first:
@@ -331,12 +328,12 @@ def may_run(words):
         timeout=60).returncode == 0
 
 
-def without_proc(nxlock, tap, what, words):
+def without_proc(tap, what, words):
     """A stray one cannot be found, so the lock is kept until it ends."""
     # The loader cannot know where the program is ($ORIGIN).
-    library = os.path.dirname(os.path.dirname(nxlock))
+    library = os.path.dirname(os.path.dirname(tap.program))
     words = ["env", f"LD_LIBRARY_PATH={library}", *words]
-    if not may_run([*words, nxlock, "--version"]):
+    if not may_run([*words, tap.program, "--version"]):
         print(f"# {what}: NOT TESTED, unshare is not permitted here")
         tap.check(True, f"{what} # SKIP unshare is not permitted")
         return
@@ -346,7 +343,7 @@ def without_proc(nxlock, tap, what, words):
         with open(stray, "w", encoding="ascii") as file:
             file.write(STRAY)
         done = subprocess.run(
-            [*words, nxlock, "run", "k", *OPTIONS, "--", "sh", stray,
+            [*words, tap.program, "run", "k", *OPTIONS, "--", "sh", stray,
              server.folder], check=False, timeout=60,
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         said = done.stderr.decode()
@@ -363,30 +360,19 @@ def without_proc(nxlock, tap, what, words):
                   "and that it is waited for, once")
 
 
-def proc_empty(nxlock, tap):
-    without_proc(nxlock, tap, "no /proc", [
+def proc_empty(tap):
+    without_proc(tap, "no /proc", [
         "unshare", "-r", "-m", "sh", "-c",
         'mount -t tmpfs none /proc && exec "$@"', "sh"])
 
 
-def proc_of_others(nxlock, tap):
-    without_proc(nxlock, tap, "the /proc of another pid namespace", [
+def proc_of_others(tap):
+    without_proc(tap, "the /proc of another pid namespace", [
         "unshare", "-r", "-p", "-f"])
 
 
-def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    nxlock, tap = os.path.abspath(sys.argv[1]), Tap()
-    for trial in (wrapper_killed, wrapper_stopped, guard_killed,
+if __name__ == "__main__":
+    sys.exit(play(Cases, wrapper_killed, wrapper_stopped, guard_killed,
                   guard_stopped, guard_late, both_killed, server_stopped,
                   server_killed, key_deleted, forced, deep,
-                  deep_without_guard, stops_unread, proc_empty,
-                  proc_of_others):
-        if len(sys.argv) < 3 or trial.__name__ in sys.argv[2:]:
-            trial(nxlock, tap)
-    return tap.done()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+                  deep_without_guard, stops_unread, proc_empty, proc_of_others))

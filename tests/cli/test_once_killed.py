@@ -14,9 +14,7 @@ import subprocess
 import sys
 import threading
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment, full_pipe, nx
+from rig import Cases, await_, full_pipe, nx, play
 
 TTL = ("--ttl", "6s", "--grace", "200ms")
 
@@ -107,11 +105,10 @@ class Work:
         return f"echo receipt; echo . >> '{self.charged}'"
 
     def charges(self):
-        try:
-            with open(self.charged, "rb") as file:
-                return len(file.readlines())
-        except FileNotFoundError:
+        if not os.path.exists(self.charged):
             return 0
+        with open(self.charged, "rb") as file:
+            return len(file.readlines())
 
     def start(self, script, *words, stderr=subprocess.PIPE):
         env = dict(os.environ, NXLOCK_URL="unix://" + self.proxy.path)
@@ -119,6 +116,10 @@ class Work:
             [self.nxlock, "once", self.name, *TTL, *words, "-c", script],
             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=stderr, start_new_session=True)
+
+    def start_charged(self):
+        self.start(f"{self.charge()}; {self.gate()}")
+        self.tap.check(await_(self.charges), "it is charged")
 
     def members(self):
         """All processes of its session."""
@@ -151,15 +152,13 @@ class Work:
 
     def end_lease(self):
         self.server.cli("PEXPIRE", self.name, "1")
-        self.tap.check(await_(self.lock_is_free), "the lease ends")
+        self.tap.check(await_(lambda: self.server.is_free(self.name)),
+                       "the lease ends")
 
     def record(self):
         """Its first word after the version, or None."""
         words = self.server.cli("GET", f"{{{self.name}}}:once").split()
         return words[1].decode() if words else None
-
-    def lock_is_free(self):
-        return self.server.cli("EXISTS", self.name) == b"0\n"
 
     def next(self, wanted, what, *words):
         got = nx(self.nxlock, "once", self.name, *TTL, "-n", *words, "-c",
@@ -223,8 +222,7 @@ def rows(tap, server, proxy, nxlock):
     work.paid(1)
 
     work = new("charged, before done")
-    work.start(f"{work.charge()}; {work.gate()}")
-    tap.check(await_(work.charges), "it is charged")
+    work.start_charged()
     work.kill()
     work.in_doubt()
     got = work.next(0, "--check says yes", "--check",
@@ -233,8 +231,7 @@ def rows(tap, server, proxy, nxlock):
     work.paid(1)
 
     work = new("the same, and a person looks")
-    work.start(f"{work.charge()}; {work.gate()}")
-    tap.check(await_(work.charges), "it is charged")
+    work.start_charged()
     work.kill()
     work.in_doubt()
     work.by_hand("confirm")
@@ -242,16 +239,14 @@ def rows(tap, server, proxy, nxlock):
     work.paid(1)
 
     work = new("the same, and the provider knows the name again")
-    work.start(f"{work.charge()}; {work.gate()}")
-    tap.check(await_(work.charges), "it is charged")
+    work.start_charged()
     work.kill()
     work.end_lease()
     work.next(0, "--on-doubt retry runs it again", "--on-doubt", "retry")
     work.paid(2, "so CMD ran twice")
 
     work = new("done sent, not answered")
-    work.start(f"{work.charge()}; {work.gate()}")
-    tap.check(await_(work.charges), "it is charged")
+    work.start_charged()
     proxy.watch(work.name, drop_answers=True)
     work.open()
     tap.check(await_(lambda: work.record() == "done"), "it is done")
@@ -261,8 +256,7 @@ def rows(tap, server, proxy, nxlock):
     work.paid(1)
 
     work = new("done not sent")
-    work.start(f"{work.charge()}; {work.gate()}")
-    tap.check(await_(work.charges), "it is charged")
+    work.start_charged()
     proxy.watch(work.name, drop_requests=True)
     work.open()
     tap.check(await_(lambda: proxy.seen), "done is about to be sent")
@@ -307,8 +301,7 @@ def rows(tap, server, proxy, nxlock):
     work.paid(1)
 
     work = new("one of three hosts")
-    work.start(f"{work.charge()}; {work.gate()}")
-    tap.check(await_(work.charges), "it is charged")
+    work.start_charged()
     others = [subprocess.Popen(
         [nxlock, "once", work.name, *TTL, "-q", "-c", work.charge()],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -322,8 +315,7 @@ def rows(tap, server, proxy, nxlock):
     work.paid(1)
 
     work = new("nxlock alone")
-    work.start(f"{work.charge()}; {work.gate()}")
-    tap.check(await_(work.charges), "it is charged")
+    work.start_charged()
     os.kill(work.process.pid, signal.SIGKILL)
     work.process.communicate(timeout=60)
     work.stretch()
@@ -332,13 +324,10 @@ def rows(tap, server, proxy, nxlock):
     work.paid(1)
 
 
-def main():
-    tap = Tap()
-    with Server("--appendonly", "yes", "--appendfsync", "always") as server:
-        clean_environment(server)
-        rows(tap, server, Proxy(server), sys.argv[1])
-    return tap.done()
+def each(room):
+    rows(room, room.server, Proxy(room.server), room.program)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Cases, each,
+                  options=("--appendonly", "yes", "--appendfsync", "always")))

@@ -12,10 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
 import metrics_file
-from rig import Tap, TlsServer, await_, clean_environment, free_port, nx
+from rig import Cases, TlsServer, await_, free_port, nx, play
 from sentinel_group import SERVICE, Data, Group, Sentinel
 
 RUN = "nxlock_last_run_"
@@ -29,13 +27,13 @@ def named_ms(sentinel):
     return int(lines[lines.index(b"role-reported-time") + 1])
 
 
-class Room(Tap):
-    def __init__(self, nxlock, group):
-        super().__init__()
-        self.nxlock, self.group, self.primary = nxlock, group, group.primary
+class Room(Cases):
+    def begin_group(self, group):
+        self.group, self.primary = group, group.primary
+        os.environ["NXLOCK_URL"] = group.primary.url
 
     def nx(self, *words, url=None):
-        return nx(self.nxlock, words[0], "-u", url or self.group.url(),
+        return nx(self.program, words[0], "-u", url or self.group.url(),
                   *words[1:])
 
     def grants(self):
@@ -78,7 +76,7 @@ class Room(Tap):
         self.equal([found.get(RUN + name) for name in
                     ("sentinels_naming", "unconfirmed", "failovers")],
                    [float(naming), 0.0, 0.0], "the metrics of a run")
-        nx(self.nxlock, "run", "m", *TTL, "--metrics", folder, "-u",
+        nx(self.program, "run", "m", *TTL, "--metrics", folder, "-u",
            self.group.primary.url, "--", "true")
         _, found = metrics_file.read(path)
         self.check(not [name for name in found
@@ -89,7 +87,7 @@ class Room(Tap):
         self.check(self.group.are_older(12), "all are old enough")
         # A lease that ended within 3 s of the failover would be lost.
         process = subprocess.Popen(
-            [self.nxlock, "run", "-v", "m", "--ttl", "6s", "--metrics", folder,
+            [self.program, "run", "-v", "m", "--ttl", "6s", "--metrics", folder,
              "-u", self.group.url("max_ttl_ms=6000"), "--", "sleep", "6"],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.check(await_(lambda: self.group.primary.cli("EXISTS", "m") ==
@@ -157,7 +155,7 @@ class Room(Tap):
         folder = self.group.primary.folder
         url = self.group.url("max_ttl_ms=3000&timeout_ms=400")
         process = subprocess.Popen(
-            [self.nxlock, "run", "u", *TTL, "--metrics", folder, "-u", url,
+            [self.program, "run", "u", *TTL, "--metrics", folder, "-u", url,
              "--", "sleep", "60"],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.check(await_(lambda: self.primary.cli("EXISTS", "u") == b"1\n"),
@@ -362,7 +360,7 @@ def in_clear(room):
             f"{folder}/password'; kill $!")
         program = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
         done = nx(*elsewhere, "sh", "-c", script, "sh", program,
-                  os.path.abspath(room.nxlock))
+                  os.path.abspath(room.program))
         room.finds("a password without TLS", done.stdout.decode(), "WARN",
                    f"10.1.2.3:{port} password", "to another machine without "
                    r"TLS: .*Remedy: write rediss\+sentinel://")
@@ -409,7 +407,7 @@ def compose(room):
             if name.startswith("sentinel")) + "/mymaster?max_ttl_ms=1000"
 
         def finds(words):
-            return words in nx(room.nxlock, "doctor", "-u",
+            return words in nx(room.program, "doctor", "-u",
                                url).stdout.decode()
 
         room.check(await_(lambda: finds("named by 3 of 3 Sentinels")),
@@ -430,14 +428,13 @@ def compose(room):
                    "and the replicas")
 
 
-def main(nxlock):
+def three(room):
     with Group() as group, Data() as stranger:
-        clean_environment(group.primary)
-        room = Room(nxlock, group)
+        room.begin_group(group)
         room.check(group.know_each_other(), "they know each other")
         room.check(room.grants(), "the primary is old enough")
-        for act in (room.healthy, room.listed, room.rights,
-                    room.watched, room.once):
+        for act in (room.healthy, room.listed, room.rights, room.watched,
+                    room.once):
             act()
         room.apart(stranger)
         room.metrics()
@@ -446,12 +443,7 @@ def main(nxlock):
         for act in (room.status, room.one_is_down, room.unconfirmed,
                     room.replica_named):
             act()
-    one_sentinel(room)
-    compose(room)
-    by_tls(room)
-    in_clear(room)
-    return room.done()
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(play(Room, three, one_sentinel, compose, by_tls, in_clear))

@@ -111,13 +111,6 @@ class Room(Cases):
                    and not any(part in text for part in lacks), name,
                    f"{text}\nwants {parts}, not {lacks}")
 
-    def finds(self, out, level, what, *parts):
-        lines = [line for line in out.splitlines()
-                 if re.match(rf"{level}\s+(\S+ )?{what}: ", line)]
-        self.check(any(all(part in line for part in parts)
-                       for line in lines),
-                   f"doctor finds {level} {what} {' '.join(parts)}", out)
-
     # ------------------------------------------------------------ Sentinel
 
     def sentinel(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_streams.py NXLOCK [ROW...]: what the programs around nxlock do to its
+"""test_streams.py NXLOCK: what the programs around nxlock do to its
 outputs, crossed with what it has to say.
 
 ROWS has a line for each verdict of a command, with the exit code and the words
@@ -15,15 +15,12 @@ import json
 import os
 import re
 import select
-import signal
 import socket
 import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment, full_pipe, nx
+from rig import Cases, Server, await_, full_pipe, nx, play
 from terminal import gone
 
 CELL_S = 60     # for a cell, on a busy machine
@@ -172,9 +169,9 @@ class Cell:
     def prepare(self):
         what = self.row.what
         if what == "once, in doubt":
-            nx(self.room.nxlock, "once", self.name, "--", "false")
+            nx(self.room.program, "once", self.name, "--", "false")
         elif what == "once, done before":
-            nx(self.room.nxlock, "once", self.name, "--", "echo", "out")
+            nx(self.room.program, "once", self.name, "--", "echo", "out")
         elif what.endswith((", busy", ", held")):
             self.room.server.cli("SET", self.name, "stranger", "PX", "600000")
 
@@ -204,7 +201,7 @@ class Cell:
             words[2:2] = ["--log", "syslog"]
         self.process = subprocess.Popen(
             ["sh", "-c", f'exec "$@"{close_out}{close_err}', "sh",
-             self.room.nxlock, *words], stdin=subprocess.DEVNULL, stdout=out,
+             self.room.program, *words], stdin=subprocess.DEVNULL, stdout=out,
             stderr=err, env={**os.environ, "NXLOCK_LOG_SOCKET": syslog})
         os.close(out)
         os.close(err)
@@ -335,7 +332,7 @@ class Cell:
         tap.check(not self.bad, self.title, "\n".join(notes))
 
 
-def watchdog_logs(tap, nxlock):
+def watchdog_logs(room):
     """The watchdog is the first to know of a loss, and the log is full. It must
     not wait, so nxlock logs it, once."""
     with Server() as server:
@@ -343,7 +340,7 @@ def watchdog_logs(tap, nxlock):
         reader, writer = full_pipe()
         # pylint: disable=consider-using-with
         run = subprocess.Popen(
-            [nxlock, "run", "late", "-u", server.url, "--ttl", "1500ms",
+            [room.program, "run", "late", "-u", server.url, "--ttl", "1500ms",
              "--grace", "100ms", "--log", "json", "-c",
              f"echo $$ > {started}; exec sleep 600"],
             stdin=subprocess.DEVNULL, stderr=writer)
@@ -351,29 +348,24 @@ def watchdog_logs(tap, nxlock):
         await_(lambda: os.path.exists(started) and os.path.getsize(started))
         with open(started, encoding="ascii") as file:
             pid = int(file.read())
-        server.process.send_signal(signal.SIGSTOP)
-        tap.check(await_(lambda: gone(pid)), "CMD is stopped in time")
+        server.freeze()
+        room.check(await_(lambda: gone(pid)), "CMD is stopped in time")
         time.sleep(READS_AT_S)  # a slow reader
         got = b""
         while more := os.read(reader, 65536):
             got += more
         os.close(reader)
-        tap.equal(run.wait(), 79, "a loss that the watchdog finds first")
+        room.equal(run.wait(), 79, "a loss that the watchdog finds first")
         events = [json.loads(line)["event"]
                   for line in got.replace(b"\0", b"").splitlines()
                   if line.startswith(b"{")]
-        tap.equal((events.count("lost"), events[-1:]), (1, ["ended"]),
+        room.equal((events.count("lost"), events[-1:]), (1, ["ended"]),
                   "is logged once by a log that is read late")
 
 
-class Room:
-    def __init__(self, nxlock, server):
-        self.nxlock, self.server = os.path.abspath(nxlock), server
-
-    def cells(self, wanted):
+class Room(Cases):
+    def cells(self):
         for row in ROWS:
-            if wanted and row.what not in wanted:
-                continue
             for state in STATES:
                 yield Cell(self, row, out=state)
                 yield Cell(self, row, err=state)
@@ -383,26 +375,14 @@ class Room:
                     row.what != "acquire, lost"):
                 yield Cell(self, row, log="slow")
 
-
-def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    tap = Tap()
-    with Server() as server:
-        clean_environment(server)
-        room = Room(sys.argv[1], server)
-        cells = list(room.cells(sys.argv[2:]))
-        # Most of the time they wait.
+    def all(self):
+        # Those that wait longest begin first; most of the time they wait.
+        cells = sorted(self.cells(), key=lambda cell: (
+            cell.states["stderr"] != "full" and cell.states["log"] == "read"))
         with concurrent.futures.ThreadPoolExecutor(24) as pool:
-            # Those that wait longest begin first.
-            cells.sort(key=lambda cell: cell.states["stderr"] != "full" and
-                       cell.states["log"] == "read")
             for cell in pool.map(Cell.run, cells):
-                cell.tell(tap)
-        if not sys.argv[2:]:
-            watchdog_logs(tap, room.nxlock)
-    return tap.done()
+                cell.tell(self)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(Room, Room.all, watchdog_logs))

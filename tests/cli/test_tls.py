@@ -262,13 +262,6 @@ class Room(Cases):
         self.equal(got.returncode, code, f"doctor, {code}")
         return got.stdout.decode()
 
-    def finds(self, text, level, what, *parts):
-        lines = [line for line in text.splitlines()
-                 if re.match(rf"{level}\s+(\S+ )?{what}: ", line)]
-        self.check(any(all(part in line for part in parts)
-                           for line in lines),
-                       f"finds {level} {what} {' '.join(parts)}", text)
-
     def findings(self):
         s, yes = self.server, self.trust
         text = self.doctor(0, *yes)
