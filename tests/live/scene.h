@@ -13,9 +13,10 @@
  *   client parameters: poll=1    file: of the URLs of all clients
  *   transports: tcp              file: over TCP only, unless NXLOCK_FULL is
  *                                set. Default: over TCP, then the unix socket
- *   calls: blocking and event loop   file: through either interface. The loop
- *                                turns while a call, "until" or "pass" lasts.
- *                                Also within a scene
+ *   calls: blocking, event loop and descriptor   file: through each of these
+ *                                interfaces, the last by nxl_client_fd(). The
+ *                                loop turns while a call, "until" or "pass"
+ *                                lasts. Also within a scene
  *   scene: before each           no scene, but how all that follow begin
  *
  *   scene: a held lock is busy   each scene begins with no keys at the servers
@@ -82,8 +83,11 @@
  *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
  *     refuse, welcome; strand, and later deliver, what it holds (proxy.h).
  *     Values: connections, accepted, bytes of requests, bytes of replies.
- *   pass 50 ms                   where time itself is the matter
+ *   pass 50 ms                   where time itself is the matter; or, of event
+ *                                loops, "pass 50 ms without a turn"
  *   until STEP                   again and again until it is as expected; 30 s
+ *   in 600 ms STEP               the same, but for so long; longer if the
+ *                                machine is busy
  *   until CALL then STEP         both, again and again
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
@@ -128,10 +132,15 @@ struct scene_step {
     char *text;
 };
 
+/* Of the library: that of threads, an event loop by nxl_client_pollfds(), and
+ * one by nxl_client_fd() alone. */
+enum interface { BLOCKING, EVENT_LOOP, DESCRIPTOR, INTERFACES };
+
 struct scene {
     char *name;
     unsigned line;
     bool loop; /* calls go through the event loop */
+    bool by_descriptor;
     struct scene_step *steps;
     size_t count;
 };
@@ -195,6 +204,7 @@ struct thing {
     char warning[1024];
     nxl_event event[SCENE_EVENTS]; /* taken while another call was awaited */
     size_t events;
+    int descriptor; /* of nxl_client_fd(), asked for once; 0: not yet */
     bool leaves_events;
 
     nxl_lock *lock;

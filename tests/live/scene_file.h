@@ -13,7 +13,7 @@ enum { SCENES_MAX = 400, ROWS_MAX = 80 };
 static struct {
     const char *path;
     char name[64];
-    bool blocking, loop;         /* which interfaces */
+    bool calls[INTERFACES];      /* through which of them */
     bool on[QUORUM_MAX + 1];     /* on how many servers */
     char parameters[SCENE_ROOM]; /* of all clients' URLs */
     bool brief;                  /* over TCP only */
@@ -24,7 +24,7 @@ static struct {
     size_t count;
     struct scene_step *before; /* steps of each scene, before its own */
     size_t before_count;
-} file = {.blocking = true, .on = {[1] = true}};
+} file = {.calls = {true}, .on = {[1] = true}};
 
 /* The scene that is being read. */
 static struct {
@@ -32,8 +32,8 @@ static struct {
     unsigned line;
     struct scene_step *steps;
     size_t count, room;
-    bool blocking, loop;  /* which interfaces */
-    char *rows[ROWS_MAX]; /* the first one has the names of the columns */
+    bool calls[INTERFACES]; /* through which interfaces */
+    char *rows[ROWS_MAX];   /* the first one has the names of the columns */
     size_t row_count;
 } reading;
 
@@ -99,19 +99,21 @@ static void play_scene(void **state);
 static int begin_scene(void **state);
 static int end_scene(void **state);
 
-static void add_scene(const char *row, bool loop)
+static void add_scene(const char *row, enum interface interface)
 {
+    static const char *const names[] = {"", " (event loop)", " (descriptor)"};
     struct scene *s = &file.scenes[file.count];
     if (file.count == SCENES_MAX)
         bad_line(reading.line, "too many scenes");
     *s = (struct scene){.line = reading.line,
-        .loop = loop,
+        .loop = interface != BLOCKING,
+        .by_descriptor = interface == DESCRIPTOR,
         .count = file.before_count + reading.count};
     char *name = filled_in(reading.name, row);
     if (asprintf(&s->name, "%s%s%s%s", name,
             row && !strcmp(name, reading.name) ? " " : "",
             row && !strcmp(name, reading.name) ? row : "",
-            loop && reading.blocking ? " (event loop)" : "") < 0)
+            names[interface]) < 0)
         abort();
     free(name);
     s->steps = calloc(s->count + 1, sizeof(*s->steps));
@@ -138,9 +140,9 @@ static void end_of_reading(void)
         memset(&reading, 0, sizeof(reading));
     }
     for (size_t i = rows > 0; reading.name && i < (rows ? rows : 1); i++)
-        for (int loop = 0; loop < 2; loop++)
-            if (loop ? reading.loop : reading.blocking)
-                add_scene(rows ? reading.rows[i] : NULL, loop);
+        for (int k = 0; k < INTERFACES; k++)
+            if (reading.calls[k])
+                add_scene(rows ? reading.rows[i] : NULL, (enum interface)k);
     for (size_t i = 0; i < reading.count; i++)
         free(reading.steps[i].text);
     for (size_t i = 0; i < rows; i++)
@@ -150,16 +152,17 @@ static void end_of_reading(void)
     memset(&reading, 0, sizeof(reading));
 }
 
-static void set_calls(const char *text, bool *blocking, bool *loop)
+static void set_calls(const char *text, bool calls[INTERFACES])
 {
-    *blocking = strstr(text, "blocking");
-    *loop = strstr(text, "event loop");
+    calls[BLOCKING] = strstr(text, "blocking");
+    calls[EVENT_LOOP] = strstr(text, "event loop");
+    calls[DESCRIPTOR] = strstr(text, "descriptor");
 }
 
 static void add_step(unsigned line, unsigned indent, const char *text)
 {
     if (!strncmp(text, "calls: ", 7)) {
-        set_calls(text, &reading.blocking, &reading.loop);
+        set_calls(text, reading.calls);
         return;
     }
     if (*text == '|') {
@@ -207,8 +210,7 @@ static void read_setting(unsigned line, char *text)
         end_of_reading();
         reading.name = copied(value);
         reading.line = line;
-        reading.blocking = file.blocking;
-        reading.loop = file.loop;
+        memcpy(reading.calls, file.calls, sizeof(file.calls));
     } else if (reading.name || file.count > 0) {
         bad_line(line, text);
     } else if (!strcmp(text, "servers")) {
@@ -220,7 +222,7 @@ static void read_setting(unsigned line, char *text)
     } else if (!strcmp(text, "server clock")) {
         file.steps_clock = true;
     } else if (!strcmp(text, "calls")) {
-        set_calls(value, &file.blocking, &file.loop);
+        set_calls(value, file.calls);
     } else if (!strcmp(text, "server arguments")) {
         set_arguments(value);
     } else {

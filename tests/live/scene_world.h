@@ -521,17 +521,31 @@ static void take_events(struct thing *client)
     }
 }
 
+/* Waits for at most so long; is it time for nxl_client_process()? */
+static bool poll_loop(struct thing *client, int most_ms)
+{
+    struct pollfd fds[16];
+    int timeout_ms = -1;
+    size_t count = 1;
+    if (stage.scene->by_descriptor) {
+        if (client->descriptor == 0)
+            client->descriptor = nxl_client_fd(client->client);
+        fds[0] = (struct pollfd){client->descriptor, POLLIN, 0};
+    } else {
+        count = nxl_client_pollfds(client->client, fds, 16, &timeout_ms);
+    }
+    assert_true(count <= 16);
+    bool own = timeout_ms >= 0 && timeout_ms <= most_ms;
+    int ready = poll(fds, (nfds_t)count, own ? timeout_ms : most_ms);
+    assert_true(ready >= 0);
+    return ready > 0 || own;
+}
+
 /* One turn of the event loop, for at most so long. */
 static void turn_loop(struct thing *client, int most_ms)
 {
-    struct pollfd fds[16];
-    int timeout_ms;
-    size_t count = nxl_client_pollfds(client->client, fds, 16, &timeout_ms);
-    assert_true(count <= 16);
-    if (timeout_ms < 0 || timeout_ms > most_ms)
-        timeout_ms = most_ms;
-    assert_true(poll(fds, (nfds_t)count, timeout_ms) >= 0);
-    assert_int_equal(nxl_client_process(client->client), NXL_OK);
+    if (poll_loop(client, most_ms))
+        assert_int_equal(nxl_client_process(client->client), NXL_OK);
     if (!client->leaves_events)
         take_events(client);
 }

@@ -63,9 +63,19 @@ static void let_pass(int ms)
         test_pause_ms(ms);
 }
 
-static void play_until(const struct scene_step *step, const char *text)
+/* What has begun is sent before. */
+static void pass_without_turn(int ms)
 {
-    int64_t end = test_now_ms() + SCENE_UNTIL_MS;
+    for (size_t i = 0; i < stage.count; i++)
+        if (stage.things[i].kind == A_CLIENT)
+            (void)nxl_client_pollfds(stage.things[i].client, NULL, 0, NULL);
+    test_pause_ms(ms);
+}
+
+static void play_until(
+    const struct scene_step *step, const char *text, int most_ms)
+{
+    int64_t end = test_now_ms() + most_ms;
     char *first = copied(text), *then = cut_at(first, " then ");
     char *what = then ? cut_at(first, ": ") : NULL;
     for (;;) {
@@ -83,12 +93,17 @@ static void play_until(const struct scene_step *step, const char *text)
 
 static void play_one(const struct scene_step *step)
 {
-    int ms, major;
+    int ms, major, words = 0;
     const char *why;
     stage.step = step;
     text_used = 0;
     if (!strncmp(step->text, "until ", 6))
-        play_until(step, step->text + 6);
+        play_until(step, step->text + 6, SCENE_UNTIL_MS);
+    else if (sscanf(step->text, "in %d ms %n", &ms, &words) == 1 && words > 0)
+        play_until(step, step->text + words, ms + LATE_MS);
+    else if (strstr(step->text, " without a turn") &&
+             sscanf(step->text, "pass %d ms", &ms) == 1)
+        pass_without_turn(ms);
     else if (sscanf(step->text, "pass %d ms", &ms) == 1)
         for (int64_t end = test_now_ms() + ms; test_now_ms() < end;)
             let_pass(1);
