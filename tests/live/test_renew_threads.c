@@ -234,11 +234,67 @@ static void the_keeper_comes_and_goes(void **state)
     nxl_client_free(client);
 }
 
+static void the_keeper_is_there_while_needed(void **state)
+{
+    int before = threads_at_rest();
+    client = new_client("");
+    nxl_lock *plain = new_lock(client, "plain", 5000);
+    nxl_lock *own = kept_lock(client, "k", NULL);
+    nxl_lock *other = kept_lock(client, "other", NULL);
+    assert_result(nxl_lock_acquire(plain, 0), NXL_OK, plain);
+    assert_int_equal(count_threads(), before);
+    assert_result(nxl_lock_acquire(own, 0), NXL_OK, own);
+    assert_int_equal(count_threads(), before + 1);
+    assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
+    assert_int_equal(count_threads(), before + 1);
+    assert_result(nxl_lock_release(own), NXL_OK, own);
+    test_pause_ms(300);
+    assert_int_equal(count_threads(), before + 1); /* for the other one */
+    assert_result(nxl_lock_release(other), NXL_OK, other);
+    comes_true(count_threads() == before, 2000);
+    /* Again, and ended by the client's end. */
+    assert_result(nxl_lock_acquire(own, 0), NXL_OK, own);
+    assert_int_equal(count_threads(), before + 1);
+    nxl_lock_free(plain);
+    nxl_lock_free(other);
+    end(own, client);
+    assert_int_equal(count_threads(), before);
+}
+
+/* A child has no keeper: it holds nothing, and disturbs nothing. */
+static void fork_in_the_middle(void **state)
+{
+    client = new_client("");
+    nxl_lock *own = kept_lock(client, "k", NULL);
+    assert_result(nxl_lock_acquire(own, 0), NXL_OK, own);
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            bool bad = nxl_lock_held(own) ||
+                       nxl_lock_release(own) != NXL_E_FORKED ||
+                       nxl_client_loss_fd(client) != -1 ||
+                       nxl_lock_loss(own, NULL, 0) != NXL_LOSS_NONE;
+            nxl_lock_free(own);
+            nxl_client_free(client);
+            _exit(bad);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        test_pause_ms(37);
+    }
+    assert_true(nxl_lock_held(own));
+    assert_result(nxl_lock_release(own), NXL_OK, own);
+    end(own, client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(at_random),
         live_test(the_keeper_comes_and_goes),
+        live_test(the_keeper_is_there_while_needed),
+        live_test(fork_in_the_middle),
     };
     return live_run_long("renewal in threads");
 }
