@@ -29,6 +29,7 @@ static void null_is_refused(void **state)
     assert_int_equal(nxl_client_holds(client, NULL, 3), 0);
     lock = new_lock(client, "job", 5000);
     assert_int_equal(nxl_lock_fence(NULL), 0);
+    assert_int_equal(nxl_lock_interrupt(NULL), NXL_E_INVALID);
     assert_int_equal(nxl_lock_break(lock, NULL), NXL_E_INVALID);
     assert_int_equal(nxl_lock_adopt(lock, NULL), NXL_E_INVALID);
     end(lock, client);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The non-blocking door against a real server, by pollfds and by the one
- * descriptor: what is started gives one event with the blocking twin's result,
- * whatever becomes of the lock or the server meanwhile.
+ * descriptor: what is started gives one event with the blocking twin's result.
+ * What becomes of the lock meanwhile: live/scenes/event_loop.scenes.
  */
 #include "loop_rig.h"
 
@@ -133,158 +133,6 @@ static void one_at_a_time(void **state)
     end(lock, client);
 }
 
-static void a_wait_ends_in_time(void **state)
-{
-    nxl_client *client = new_client("timeout_ms=100");
-    nxl_lock *lock = new_lock(client, "name", 5000);
-
-    stranger_sets("name", "somebody", 0);
-    int64_t began = test_now_ms();
-    assert_result(nxl_lock_acquire_start(lock, 400), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_BUSY);
-    assert_between(test_now_ms() - began, 299, 400 + LATE_MS);
-
-    redis_freeze(&server);
-    began = test_now_ms();
-    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_UNKNOWN);
-    assert_between(test_now_ms() - began, 99, 100 + LATE_MS);
-    redis_thaw(&server);
-    redis_run(&server, "DEL", "name", NULL);
-    assert_result(nxl_lock_acquire_start(lock, 1000), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
-    end(lock, client);
-    assert_false(redis_exists(&server, "name"));
-}
-
-/* ------------------------------------------------------------------ cancel */
-
-static void *cancel_from_a_thread(void *lock)
-{
-    if (nxl_lock_cancel(lock) != NXL_OK)
-        abort();
-    return NULL;
-}
-
-static void cancelled(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "name", 5000);
-    pthread_t thread;
-
-    assert_int_equal(nxl_lock_cancel(lock), NXL_OK); /* nothing to cancel */
-    stranger_sets("name", "somebody", 0);
-    assert_result(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING, lock);
-    assert_int_equal(nxl_lock_cancel(lock), NXL_OK); /* before it is sent */
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_CANCELLED);
-
-    assert_result(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING, lock);
-    loop_until_true(client, redis_calls(&server, "pttl") > 0);
-    assert_int_equal(
-        pthread_create(&thread, NULL, cancel_from_a_thread, lock), 0);
-    int64_t began = test_now_ms();
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_CANCELLED);
-    assert_between(test_now_ms() - began, 0, LATE_MS);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-
-    /* While an answer is under way: what it may grant is undone. */
-    redis_run(&server, "DEL", "name", NULL);
-    redis_freeze(&server);
-    assert_result(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING, lock);
-    loop_for(client, 20);
-    assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
-    assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_CANCELLED);
-    redis_thaw(&server);
-    loop_until_true(client, redis_calls(&server, "eval") > 0);
-    loop_until_true(client, !redis_exists(&server, "name"));
-    loop_for(client, 30);
-    assert_false(redis_exists(&server, "name"));
-    assert_int_equal(loop.count, 3);
-    end(lock, client);
-}
-
-/* A release is not cancelled: it goes on to its own result. */
-static void a_release_is_not_cancelled(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "name", 5000);
-
-    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
-    assert_result(nxl_lock_release_start(lock), NXL_PENDING, lock);
-    assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
-    assert_event(client, lock, NXL_OP_RELEASE, NXL_OK);
-    assert_false(redis_exists(&server, "name"));
-    end(lock, client);
-}
-
-/* ------------------------------------------------------------------- stale */
-
-/* The loop was busy elsewhere for longer than the lease. The key is made to
- * stay, as if another process had adopted it: it is left alone. */
-static void a_stale_grant_is_lost_and_left(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "name", 100);
-
-    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
-    loop_until_true(client, nxl_lock_held(lock));
-    redis_run(&server, "PERSIST", "name", NULL);
-    while (nxl_lock_held(lock))
-        test_pause_ms(1);
-    loop_take(client);
-    assert_int_equal(loop.count, 1);
-    loop_check(&loop.event[0], lock, NXL_OP_ACQUIRE, NXL_LOST);
-    assert_int_equal(nxl_lock_deadline(lock), 0);
-    assert_result(nxl_lock_release_start(lock), NXL_E_INVALID, lock);
-    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_BUSY);
-    redis_run(&server, "DEL", "name", NULL);
-    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
-    end(lock, client);
-}
-
-/* Its owner is alive, and may have prolonged it: what came too late here is
- * no reason to delete it. */
-static void a_stale_adoption_deletes_nothing(void **state)
-{
-    nxl_client *client = new_client(""), *owners = new_client("");
-    nxl_lock *owner = new_lock(owners, "name", 200);
-    nxl_lock *lock = new_lock(client, "name", 200);
-
-    assert_result(nxl_lock_acquire(owner, 0), NXL_OK, owner);
-    assert_result(
-        nxl_lock_adopt_start(lock, nxl_lock_token(owner)), NXL_PENDING, lock);
-    loop_until_true(client, nxl_lock_held(lock));
-    assert_result(nxl_lock_extend(owner, 30000), NXL_OK, owner);
-    while (nxl_lock_held(lock))
-        test_pause_ms(1);
-    loop_take(client);
-    loop_check(&loop.event[0], lock, NXL_OP_ADOPT, NXL_LOST);
-    nxl_lock_free(lock);
-    nxl_client_free(client);
-    assert_value("name", nxl_lock_token(owner));
-    assert_true(nxl_lock_held(owner));
-    end(owner, owners);
-}
-
-static void an_extend_that_comes_too_late(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "name", 300); /* and to connect in */
-
-    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
-    while (nxl_lock_held(lock))
-        test_pause_ms(1);
-    assert_result(nxl_lock_extend_start(lock, 0), NXL_LOST, lock);
-    loop_for(client, 30);
-    assert_int_equal(loop.count, 1); /* that was the result: no event */
-    end(lock, client);
-}
-
 /* --------------------------------------------------------- the wrong door */
 
 static void a_loop_client_does_not_block(void **state)
@@ -370,12 +218,6 @@ int main(void)
         loop_test_poll(any_capacity_will_do),
         loop_test(many_locks_in_flight),
         loop_test(one_at_a_time),
-        loop_test(a_wait_ends_in_time),
-        loop_test(cancelled),
-        loop_test(a_release_is_not_cancelled),
-        loop_test(a_stale_grant_is_lost_and_left),
-        loop_test(a_stale_adoption_deletes_nothing),
-        loop_test(an_extend_that_comes_too_late),
         loop_test_poll(a_loop_client_does_not_block),
         loop_test_poll(a_blocking_client_does_not_loop),
         loop_test_poll(readers_behind_a_writer_do_not_all_ask),
