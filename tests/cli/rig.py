@@ -24,6 +24,7 @@ import resp
 import servers
 from servers import READY_S as PATIENCE_S
 from servers import await_
+from terminal import Terminal
 
 os.environ["NXLOCK_CONFIG"] = "none"  # no file of this machine
 
@@ -429,6 +430,19 @@ class Cases(Tap):
 
     def launch(self, *words, **more):
         return Launched(self, *words, **more)
+
+    def on_terminal(self, *words, keys=None, meanwhile=None, **more):
+        """nxlock at a terminal, where these keys answer its question after
+        that was done meanwhile: its exit code, and the screen."""
+        with Terminal([self.program, *words], **more) as terminal:
+            if keys is not None:
+                await_(lambda: "[y/N] " in terminal.text())
+                if meanwhile:
+                    meanwhile()
+                terminal.type(keys)
+            code = terminal.leader.wait(60)
+            terminal.drain.join(60)
+        return code, terminal.text()
 
     def path(self, name):
         return os.path.join(self.server.folder, name)

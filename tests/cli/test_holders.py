@@ -11,8 +11,7 @@ import json
 import re
 import sys
 
-from rig import Cases, Server, await_, nx, play
-from terminal import Terminal
+from rig import Cases, Server, nx, play
 
 ASKS = ("", "-s", "--permits 4", "--permits 4 --weight 2", "--permits 6")
 
@@ -187,6 +186,12 @@ class Room(Cases):
         self.equal(self.holders(), set(self.tokens),
                    f"{state}: none of the holders was touched")
 
+    def left_ms(self):
+        """Of each holder, in the order of their tokens."""
+        there = json.loads(self.nx("status job --json")[1])
+        return [one["left_ms"] for one in sorted(
+            there.get("holders", [there]), key=lambda one: one["owner"])]
+
     def by_token(self, state):
         """renew, release and unlock --token change one holder."""
         for command, kept in (("renew job {} --ttl 200s", 1),
@@ -198,7 +203,12 @@ class Room(Cases):
             self.equal((code, out, err), (0, "", ""), f"{state}: {command}")
             self.equal(self.holders(), set(self.tokens[1 - kept:]),
                        f"{state}: {command}: the others stay")
-            if not kept:
+            if kept:
+                self.equal([left > 150000 for left in self.left_ms()],
+                           [token == self.tokens[0] for token in sorted(
+                               self.tokens, key=lambda token: token[:8])],
+                           f"{state}: {command}: its lease alone is longer")
+            else:
                 code, _, err = self.nx(command.format(token))
                 self.check(code == (79 if "release" in command else
                                     75 if self.tokens[1:] else 1),
@@ -271,17 +281,17 @@ class Room(Cases):
     def newcomer(self):
         """Who joins while unlock asks was not shown, so it stays."""
         self.make("three permits")
-        with Terminal([self.program, "unlock", "job", "--all"]) as terminal:
-            await_(lambda: "[y/N] " in terminal.text())
-            newcomer = self.acquire("--permits 4")
+        newcomer = []
+
+        def meanwhile():
+            newcomer.append(self.acquire("--permits 4"))
             self.nx(f"release job {self.tokens[0]}")
-            terminal.type(b"y\n")
-            await_(lambda: terminal.leader.poll() is not None)
-            code, text = terminal.leader.poll(), terminal.text()
+        code, text = self.on_terminal("unlock", "job", "--all", keys=b"y\n",
+                                      meanwhile=meanwhile)
         self.check(code == 0 and
                    all(token[:8] in text for token in self.tokens),
                    "unlock --all at a terminal", (code, text))
-        self.equal(self.holders(), {newcomer},
+        self.equal(self.holders(), set(newcomer),
                    "unlock --all at a terminal: the newcomer stays")
 
     def many(self):

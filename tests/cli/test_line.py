@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 
-from rig import Cases, Server, await_, play
-from terminal import Terminal
+from rig import Cases, Server, play
 
 UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 TOKEN = UUID + "@db7:41233:backup"
@@ -233,11 +232,8 @@ class Room(Cases):
                    "the line of 'x' was emptied; who still")
         self.begin(ONE)
         for keys, code, left in ((b"n\n", 75, b"1\n"), (b"y\n", 0, b"0\n")):
-            with Terminal([self.program, "unlock", "x", "--line"]) as terminal:
-                await_(lambda: "[y/N] " in terminal.text())
-                terminal.type(keys)
-                await_(lambda: terminal.leader.poll() is not None)
-            self.equal((terminal.leader.poll(), self.waiters()), (code, left),
+            got, _ = self.on_terminal("unlock", "x", "--line", keys=keys)
+            self.equal((got, self.waiters()), (code, left),
                        f"unlock x --line, the answer {keys}: code and waiters")
         self.equal(self.there(), TOKEN, "unlock x --line: the lock stays")
         self.gives("nobody waits", "unlock x --line --yes", 1, "",

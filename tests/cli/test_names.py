@@ -16,7 +16,6 @@ import sys
 from urllib.parse import quote
 
 from rig import Cases, nx, play
-from terminal import Terminal
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 CONTROLS = {
@@ -122,18 +121,12 @@ class Room(Cases):
                       f"70000 bytes, and {words.decode()!r} is seen",
                       got.stderr[:1000])
 
-    def on_terminal(self, *words):
-        with Terminal([self.program, *words]) as terminal:
-            terminal.leader.wait(60)
-            terminal.drain.join(60)
-            return terminal.text()
-
     def columns(self):
         """Letters of several bytes take one column of a terminal."""
         names = ["müller", "mueller", "ж" * 20, "日"]
         for name in names:
             self.server.cli("SET", "c:" + name, TOKEN, "PX", "100000")
-        lines = self.on_terminal("list", "c:*").splitlines()
+        lines = self.on_terminal("list", "c:*")[1].splitlines()
         self.check(
             len(lines) == 1 + len(names) and
             lines[0].index("STATE") == 2 + len("c:") + 20 and
@@ -170,7 +163,7 @@ class Room(Cases):
                       f"{name}: list --json shows it")
             self.check(word + b"\theld\t" in self.nx("list").stdout,
                       f"{name}: list shows it")
-            wide = self.on_terminal("list")
+            wide = self.on_terminal("list")[1]
             self.check(re.search(f"^{name} +held ", wide, re.M),
                       f"{name}: list at a terminal shows it", wide)
             got = self.nx("unlock", name, "--force", "--yes")

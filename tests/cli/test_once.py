@@ -535,10 +535,7 @@ class Room(Table):
                 ("forget", b"\n", 75, "doubt"),
                 ("confirm", b"y\n", 0, "done"),
                 ("forget", b"yes\n", 0, "none")):
-            with Terminal([self.program, "once", action, name]) as terminal:
-                await_(lambda: "[y/N]" in terminal.text())
-                terminal.type(key)
-                got = terminal.leader.wait(60)
+            got, _ = self.on_terminal("once", action, name, keys=key)
             self.equal((got, self.state(name)), (code, state),
                        f"{action} at a terminal, {key}: code and record")
         name = self.name()

@@ -76,13 +76,6 @@ class Room(Cases):
         done = nx(self.program, *words.split(), **more)
         return (done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def acquire(self, words):
-        """The token."""
-        code, out, err = self.nx(f"acquire job -n {words}")
-        if code != 0:
-            self.check(False, f"acquire {words}", err)
-        return out.strip()
-
     def keys(self):
         return self.server.cli("KEYS", "*").split()
 
@@ -130,29 +123,6 @@ class Room(Cases):
                        f"{'' if fenced else ' not'} set", (code, out))
             self.equal(err, "", "and nothing is said")
 
-    def by_token(self):
-        """renew and release of one holder, and the others stay."""
-        self.server.cli("FLUSHALL")
-        first, second = (self.acquire("--permits 4 --ttl 20s")
-                         for _ in range(2))
-        code, _, err = self.nx(f"renew job {first} --ttl 60s -v")
-        self.check(code == 0 and "renewed 'job', " in err,
-                   "renew: one of two holders", err)
-        ends = [int(self.server.cli("ZSCORE", "job", token))
-                for token in (first, second)]
-        self.check(35000 < ends[0] - ends[1] < 45000,
-                   "its lease alone is longer", ends)
-        code, _, err = self.nx(f"release job {first} -v")
-        self.check(code == 0 and "released 'job'" in err, "release", err)
-        self.equal(self.server.cli("ZSCORE", "job", first), b"\n",
-                   "it holds nothing")
-        self.check(self.server.cli("ZSCORE", "job", second) != b"\n",
-                   "the other still does")
-        code, _, err = self.nx(f"release job {first}")
-        self.check(code == 79, "a second release is refused", err)
-        code, _, err = self.nx(f"release job {second}")
-        self.equal((code, self.keys()), (0, []), "the last one frees it")
-
     def enclosing(self):
         """A command that waits for what its own run holds."""
         for outer, inner, code in (
@@ -170,5 +140,5 @@ class Room(Cases):
 
 
 if __name__ == "__main__":
-    sys.exit(play(Room, Room.options, Room.environment, Room.by_token,
-                  Room.enclosing, least=(3, 2)))
+    sys.exit(play(Room, Room.options, Room.environment, Room.enclosing,
+                  least=(3, 2)))

@@ -8,7 +8,7 @@ matter of test_holders.py, the line that of test_line.py.
 import sys
 
 from rig import Cases, await_, play
-from terminal import CTRL_C, Terminal
+from terminal import CTRL_C
 
 UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 TOKEN = UUID + "@db7:41233:backup"
@@ -86,14 +86,9 @@ class Room(Cases):
                 ("yes, too late", b"y\n", OTHER, 1, OTHER),
                 ("yes", b"yes\n", None, 0, "")):
             self.hold()
-            with Terminal([self.program, "unlock", "x", "--force"]) as terminal:
-                await_(lambda: "[y/N] " in terminal.text())
-                if next_one:
-                    self.hold(next_one)
-                terminal.type(keys)
-                await_(lambda: terminal.leader.poll() is not None)
-                got = terminal.leader.poll()
-            text = terminal.text()  # all of it has been read by now
+            got, text = self.on_terminal(
+                "unlock", "x", "--force", keys=keys,
+                meanwhile=next_one and (lambda: self.hold(OTHER)))
             self.check(got == code and "held by db7:41233:backup" in text and
                        ("changed hands" in text) == bool(next_one),
                        f"asked at a terminal: {given}: {code}", (got, text))

@@ -12,7 +12,6 @@ import sys
 import time
 
 from rig import Cases, Server, await_, play
-from terminal import Terminal
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e@db7:41233:backup"
 WAITING = "nxlock: waiting for 'w': held by db7:41233:backup, "
@@ -100,18 +99,13 @@ class Room(Cases):
                  f"nxlock: waiting for 'w': .*{url[7:]}.*\n"
                  f"nxlock: cannot acquire 'w': .*{url[7:]}.*\n"),
                 ("run free -- echo done", 0, "done\n")):
-            with Terminal([self.program, *words.split()]) as terminal:
-                got = terminal.leader.wait(60)
-                terminal.drain.join(60)
-                self.check(got == code and
-                           re.fullmatch(screen, terminal.text()),
-                           f"at a terminal: {words}: {code}",
-                           f"{got}\n{terminal.text()}\nnot {screen}")
-        with Terminal([self.program, *"run w -w 1500ms -- true".split()],
-                      stderr=os.open(os.devnull, os.O_WRONLY)) as terminal:
-            got = terminal.leader.wait(60)
-            terminal.drain.join(60)
-            self.equal((got, terminal.text()), (75, ""),
+            got, text = self.on_terminal(*words.split())
+            self.check(got == code and re.fullmatch(screen, text),
+                       f"at a terminal: {words}: {code}",
+                       f"{got}\n{text}\nnot {screen}")
+        with open(os.devnull, "wb") as elsewhere:
+            self.equal(self.on_terminal(*"run w -w 1500ms -- true".split(),
+                                        stderr=elsewhere), (75, ""),
                        "standard error is elsewhere: nothing at the terminal")
         self.server.cli("DEL", "w")
 
