@@ -22,22 +22,24 @@ STATES = {
     "exclusive": (
         [""], r"job held by \S+:\S+, \d+s left", r"\S+:\d+:\S+", ()),
     "shared by one": (
-        ["-s"], "job: held by 1, shared", r"\S+:\d+:\S+, shared", ASKS[1:]),
+        ["-s"], r"job: held by \S+:\d+:\S+, shared, \d+s left",
+        r"\S+:\d+:\S+, shared", ASKS[1:]),
     "shared by three": (
-        3 * ["-s"], "job: held by 3, shared", "3 holders, shared",
+        3 * ["-s"], "job: held by 3 holders, shared", "3 holders, shared",
         ("-s", "--permits 4", "--permits 6")),
     "one permit": (
-        ["--permits 4"], "job: 1 of 4 permits held",
+        ["--permits 4"], r"job: held by \S+:\d+:\S+, 1 of 4 permits, \d+s left",
         r"\S+:\d+:\S+, 1 of 4 permits", ASKS[1:]),
     "three permits": (
-        ["--permits 4"] * 3, "job: 3 of 4 permits held",
+        ["--permits 4"] * 3, "job: held by 3 holders, 3 of 4 permits",
         "3 holders, 3 of 4 permits", ("-s", "--permits 4", "--permits 6")),
     "all permits": (
-        ["--permits 4 --weight 2"] * 2, "job: 4 of 4 permits held",
+        ["--permits 4 --weight 2"] * 2,
+        "job: held by 2 holders, 4 of 4 permits",
         "2 holders, 4 of 4 permits", ()),
     "of several kinds": (
         ["--permits 8 --weight 2", "--permits 5", "-s"],
-        "job: 4 of 5 permits held", "3 holders, 4 of 5 permits",
+        "job: held by 3 holders, 4 of 5 permits", "3 holders, 4 of 5 permits",
         ("-s", "--permits 6")),
     "a ranking": (
         ("ZADD", "job", "1", "nxl=1/4", "2", "bob"), None, None, None),
@@ -302,7 +304,7 @@ class Room(Cases):
             shown = min(count, 1000)
             code, out, _ = self.nx("status job")
             self.check(code == 0 and out.startswith(
-                f"job: held by {least}{shown}, shared\n") and
+                f"job: held by {least}{shown} holders, shared\n") and
                 len(out.splitlines()) == 1 + shown, f"{count} holders", out)
             self.check(f"{least}{shown} holders, shared" in
                        self.nx("list")[1], f"{count} holders: list")
@@ -319,7 +321,8 @@ class Room(Cases):
         self.make("three permits")
         self.server.cli("ZADD", "job", "1000", self.tokens[0])
         code, out, _ = self.nx("status job")
-        self.check(code == 0 and out.startswith("job: 2 of 4 permits held\n"),
+        self.check(code == 0 and out.startswith(
+            "job: held by 2 holders, 2 of 4 permits\n"),
                    "status: a lease that is over does not count", out)
         self.check("2 holders, 2 of 4 permits" in self.nx("list")[1],
                    "list: a lease that is over does not count")
@@ -337,7 +340,7 @@ class Room(Cases):
         self.tokens = [self.acquire(f"-s {urls}") for _ in range(2)]
         code, out, _ = self.nx(f"status job {urls}")
         self.check(code == 0 and
-                   out.startswith("job: held by at least 1, shared\n"),
+                   out.startswith("job: held by at least 1 holder, shared\n"),
                    "several servers: status", out)
         for _ in range(2):
             code, _, err = self.nx(f"unlock job --all --yes {urls}")

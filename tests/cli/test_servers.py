@@ -237,10 +237,6 @@ class Room(Cases):
             self.shows(out, "has what it knows", "held")
             self.shows(said, "and says that it may be out of date", "replica",
                      "primary")
-            out, _ = self.gives(0, "and as JSON", "list", "--json", "-u",
-                                copy.url)
-            self.shows(json.loads(out.splitlines()[0]).get("warning", ""),
-                     "says so first", "replica")
             _, said = self.gives(0, "wait at a replica", "wait", "free", "-u",
                                  copy.url)
             self.shows(said, "says so", "replica", "primary")

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/answer.h"
+#include "cli/clock.h"
 #include "cli/doctor/doctor_state.h"
 #include "cli/look/foreign.h"
 #include "cli/report/report.h"
@@ -104,6 +105,7 @@ bool peer_in_clear(const struct peer *peer)
 bool peer_read(struct peer *peer)
 {
     answer_free(peer->info);
+    peer->read_at = nxl_now_ns();
     peer->result = peer_ask(peer, "INFO", NULL, &peer->info);
     /* Only now is it known which server Sentinels name. */
     (void)nxl_client_server_facts(peer->client, peer->number, &peer->facts);
@@ -124,24 +126,33 @@ static nxl_client_options options_of(const struct doctor *d)
     return options;
 }
 
+/* Is it another server, and not just the same after a restart? */
+static bool is_another(const struct peer *one, const struct peer *other)
+{
+    char id[FIELD_ROOM], other_id[FIELD_ROOM];
+    int64_t passed_s = ms_between(one->read_at, nxl_now_ns()) / MS_PER_S;
+
+    peer_field(one, "run_id", id);
+    peer_field(other, "run_id", other_id);
+    return id[0] != '\0' && other_id[0] != '\0' && strcmp(id, other_id) != 0 &&
+           peer_number(other, "uptime_in_seconds") > passed_s + 1;
+}
+
 bool doctor_leads_elsewhere(struct doctor *d)
 {
     nxl_client_options options = options_of(d);
-    char id[FIELD_ROOM], other_id[FIELD_ROOM] = "";
+    bool another = false;
 
-    peer_field(&d->own, "run_id", id);
-    for (int i = 0; i < LOOKS && d->own.facts.sentinels == 0; i++) {
+    for (int i = 0; i < LOOKS && !another && d->own.facts.sentinels == 0; i++) {
         struct peer peer = PEER_INIT;
         peer.number = d->own.number;
-        if (nxl_client_new_urls(&peer.client, (const char *const *)d->urls.urls,
+        another =
+            nxl_client_new_urls(&peer.client, (const char *const *)d->urls.urls,
                 d->urls.count, &options) == NXL_OK &&
-            peer_read(&peer))
-            peer_field(&peer, "run_id", other_id);
+            peer_read(&peer) && is_another(&d->own, &peer);
         peer_free(&peer);
-        if (id[0] != '\0' && other_id[0] != '\0' && strcmp(id, other_id) != 0)
-            return true;
     }
-    return false;
+    return another;
 }
 
 /* ---------------------------------------------------------------- Sentinels */

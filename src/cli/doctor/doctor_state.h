@@ -24,7 +24,8 @@ struct peer {
     nxl_client *client;
     size_t number; /* of the client's servers */
     nxl_server_facts facts;
-    int result;          /* of INFO */
+    uint64_t read_at;    /* when INFO was asked for, of nxl_now_ns() */
+    int result;          /* of that */
     struct answer *info; /* NULL: it was not answered */
 };
 

@@ -274,20 +274,6 @@ const char *holders_row(
     return out;
 }
 
-const char *holders_sum(char *out, const struct holders *holders)
-{
-    const char *least = holders->held.partial ? "at least " : "";
-    char share[HOLDERS_SHARE];
-
-    if (holders->held.permits == 0)
-        snprintf(out, HOLDER_WORDS, "held by %s%zu, shared", least,
-            holders->held.count);
-    else
-        snprintf(out, HOLDER_WORDS, "%s%s held", least,
-            holders_share(share, holders->held.used, holders->held.permits));
-    return out;
-}
-
 void holders_json_share(struct json *json, const nxl_holder *holder)
 {
     if (holder->weight > 0)

@@ -80,9 +80,6 @@ const char *holders_owner(char *out, const struct holders *holders);
 #define HOLDERS_SHARE 64
 const char *holders_share(char *out, int64_t used, int64_t permits);
 
-/* Writes what they hold in all, "3 of 4 permits held" or "held by 3, shared",
- * into out, of HOLDER_WORDS bytes; not for an exclusive lock. */
-const char *holders_sum(char *out, const struct holders *holders);
 /* Writes what one of them holds, "6fa459ea db7:41233:backup, 1 permit, 12s
  * left", into out, of HOLDER_WORDS bytes. The 8 characters identify it for
  * unlock. Its limit is there if that of all is another one. */

@@ -40,11 +40,10 @@ static int in_order(const void *a, const void *b)
     const struct found *one = a, *two = b;
     int order = compare(one, two);
 
-    if (order != 0 || one->left_ms == two->left_ms)
-        return order;
-    if (one->left_ms == -1 || two->left_ms == -1)
-        return one->left_ms == -1 ? -1 : 1;
-    return one->left_ms > two->left_ms ? -1 : 1;
+    /* -1, never, is the largest. */
+    uint64_t left = (uint64_t)one->left_ms, other = (uint64_t)two->left_ms;
+
+    return order != 0 || left == other ? order : left > other ? -1 : 1;
 }
 
 static size_t count_servers(const struct found *f)

@@ -261,25 +261,6 @@ static int scan_form(struct scan *scan, const struct form *form)
 
 /* ----------------------------------------------------------------- servers */
 
-/* Warns if the server may not have all locks. In JSON the warning is an object
- * before the locks, so that an empty list is not mistaken for "nothing is
- * held". */
-static void warn_about(const struct scan *scan)
-{
-    char words[PARTIAL_WORDS];
-    struct json json;
-
-    if (!partial_words(scan->solo.client, words))
-        return;
-    say("warning: %s", words);
-    if (!scan->session.args->json)
-        return;
-    json_begin(&json, stdout);
-    json_number(&json, "v", JSON_VERSION);
-    json_text(&json, "warning", words, strlen(words));
-    json_end(&json);
-}
-
 static void report_left_out(struct scan *scan, int rc)
 {
     say("%s: %s", scan->servers > 1 ? "left out" : "cannot list", scan->why);
@@ -309,7 +290,7 @@ static void scan_server(struct scan *scan, const char *url)
     }
     scan->scanned += rc == NXL_OK;
     if (rc == NXL_OK)
-        warn_about(scan);
+        partial_say(scan->solo.client);
     else
         report_left_out(scan, rc);
     nxl_client_free(scan->solo.client);

@@ -129,7 +129,7 @@ static void print_state(const char *name, const struct finding *found)
     char words[HOLDER_WORDS], waiting[LINE_WORDS];
 
     printf("%s%s %s%s\n", name, shared ? ":" : "",
-        shared    ? holders_sum(words, holders)
+        shared    ? holders_words(words, holders)
         : holders ? state_words(words, &holders->first)
                   : "free",
         found->line ? line_words(waiting, found->line) : "");
