@@ -144,25 +144,6 @@ static bool take_only(struct arguments *a, const char *value)
     return true;
 }
 
-static bool take_least(const char *value, unsigned *least)
-{
-    uint64_t n;
-    if (!number(value, 0, UINT32_MAX, &n))
-        return false;
-    *least = (unsigned)n;
-    return true;
-}
-
-static bool take_grants(struct arguments *a, const char *value)
-{
-    return take_least(value, &a->options.least_grants);
-}
-
-static bool take_troubles(struct arguments *a, const char *value)
-{
-    return take_least(value, &a->options.least_troubles);
-}
-
 static bool take_lasts(struct arguments *a, const char *value)
 {
     return number(value, 1, UINT64_MAX / 2, &a->options.lasts_ns);
@@ -281,10 +262,6 @@ static const struct option {
         "checks this invariant (see below) and no other; again:\n"
         "others, too",
         "one of", take_only, INVARIANTS, true},
-    {"--grants", "MIN", "a world goes on until there were so many; else 50",
-        "0 to 2^32 - 1", take_grants, NO_LIST, false},
-    {"--troubles", "MIN", "... and so many; else 5", "0 to 2^32 - 1",
-        take_troubles, NO_LIST, false},
     {"--lasts", "NS",
         "a world ends after so many virtual nanoseconds, whatever\n"
         "was in it",
@@ -483,7 +460,6 @@ static void print_events(const struct events *events, FILE *out)
 void arguments_print(
     const struct arguments *a, const struct options *options, FILE *out)
 {
-    static const struct options usual = OPTIONS_INIT;
     fprintf(out, "nxlock-sim --seed %" PRIu64 " --servers %u", options->seed,
         options->servers);
     if (work_of(options))
@@ -497,10 +473,6 @@ void arguments_print(
             options->checked & INVARIANT(i))
             fprintf(
                 out, " --only %c%u", INVARIANT_LETTER(i), INVARIANT_NUMBER(i));
-    if (options->least_grants != usual.least_grants)
-        fprintf(out, " --grants %u", options->least_grants);
-    if (options->least_troubles != usual.least_troubles)
-        fprintf(out, " --troubles %u", options->least_troubles);
     if (options->lasts_ns)
         fprintf(out, " --lasts %" PRIu64, options->lasts_ns);
     if (options->only)

@@ -37,7 +37,6 @@ WRONG = [  # arguments, what the message names, and what it allows
     ("--events T1,,T2", "--events", '"T1,,T2"', "c1.0#3"),
     ("--events c99.0#1", "--events", '"c99.0#1"', "T7"),
     ("--lasts 0", "--lasts", '"0"', "1 to"),
-    ("--grants some", "--grants", '"some"', "0 to"),
     ("--rain", '"--rain"', "--help"),
     ("7", '"7"', "--help"),
 ]

@@ -94,30 +94,12 @@ static void test_crowd(void **state)
     assert_true(all.each[TROUBLE_CLOCK] >= 10);
 }
 
-static void test_names(void **state)
-{
-    (void)state;
-    unsigned mask;
-    assert_true(troubles_parse("cut,wipe", &mask));
-    assert_int_equal(mask, 1u << TROUBLE_CUT | 1u << TROUBLE_WIPE);
-    assert_true(troubles_parse("clean,skew,apart", &mask));
-    assert_int_equal(mask, (1u << TROUBLES) - 1);
-    assert_true(troubles_parse("none", &mask));
-    assert_int_equal(mask, 0);
-    assert_false(troubles_parse("cut,rain", &mask));
-    assert_false(guard_turn_off("umbrella"));
-    for (unsigned i = 0; guard_name(i); i++)
-        assert_true(guard_turn_off(guard_name(i)));
-    guards_turn_on();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_history),
         cmocka_unit_test(test_enough_in_it),
         cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }
