@@ -6,9 +6,9 @@ Words before the command change its surroundings: "NAME=VALUE" sets a variable,
 "?QUERY" is added to NXLOCK_URL, "offline" takes the network away. Its standard
 output is "> FILE" at the end, or "> closed", "> gone", a pipe without a reader,
 or "> unwritable". What is printed is part of standard output or standard error;
-"!TEXT" is in neither, "~REGEX" matches a line of standard output, "once TEXT"
-is on standard error once, "" means that nothing is printed, a number is the
-most seconds it may take.
+"!TEXT" is in neither, "~REGEX" matches a line of standard output, "=REGEX" all
+of it, "once TEXT" is on standard error once, "" means that nothing is printed,
+a number is the most seconds it may take.
 
 Other rows are ("db COMMAND...", what the server answers), which may be two
 numbers, or a pattern that is waited for; ("write FILE", its text) before a
@@ -141,6 +141,8 @@ class Table(Cases):
             elif output[0] == "~":
                 good = any(re.fullmatch(output[1:], line)
                            for line in out.splitlines())
+            elif output[0] == "=":
+                good = re.fullmatch(self.fill(output[1:]), out, re.S)
             elif output.startswith("once "):
                 good = err.count(output[5:]) == 1
             else:

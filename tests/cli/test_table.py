@@ -525,10 +525,49 @@ STAMPS = (
     ("release t {token}", 79),
 )
 
+# ---------------------------------------------------------------------- status
+
+NEVER = "not a lock, and it never expires"
+ABOUT = r"  server: {url}\S*, connected, \S+ \S+, .*role primary[^\n]*\n"
+STATUS = (
+    *(row for make, code, out in (
+        # What is at the key, the exit code, the output or the message.
+        (("db DEL s", "0"), 1, "s free"),
+        ((f"db SET s {FOREIGN_TOKEN} PX 100000", "OK"), 0,
+         r"s held by db7:41233:backup, (100|9\d)s left"),
+        ((f"db SET s {ONE} PX 100000", "OK"), 0,
+         r"s held by 6fa459ea\.\.\. \(no label\), (100|9\d)s left"),
+        ((f"db SET s {ONE}@z PX 7200000", "OK"), 0,
+         r"s held by z, (2h|11\dm) left"),
+        ((f"db SET s {ONE}@z", "OK"), 0, "s held by z, never expires"),
+        (("db SET s stranger PX 100000", "OK"), 0,
+         r"s held by stranger, (100|9\d)s left"),
+        (("db SET s 'a b'", "OK"), 0, f"s holds 'a b': {NEVER}"),
+        (("db SET s 'a\nb\033[2J\001'", "OK"), 0,
+         rf"s holds 'a\?b\?\[2J\?': {NEVER}"))
+      for row in (make, ("status s", code, f"={out}\n", "!nxlock:"),
+                  ("status s -v", code, f"={out}\n{ABOUT}", "!nxlock:"))),
+    ("db DEL s", "1"),
+    ("db LPUSH s x", "1"),
+    ("status s", 69, "=", "cannot look at 's'"),
+    ("status s -v", 69, "=", "cannot look at 's'"),
+    ("db DEL s", "1"),
+    ("status s -v", 1, "!lock commands", "!waits"),
+    ("?poll=1 status s -v", 1, "=.*waits by polling \\(poll=1\\)\n"),
+    *((f"status s -u unix://{{d}}/nothing{more}", 69, "=", "{d}/nothing")
+      for more in ("", " -v")),
+    ("db ACL SETUSER seer on >s3cret ~* +@all", "OK"),
+    ("NXLOCK_PASSWORD=s3cret ?user=seer status s -v", 1, "!s3cret"),
+    ("run r --ttl 20 -- {nx} status r", 0, "~r held by \\S+:\\d+:nxlock\\S*, "
+     "\\d+s left"),
+    ("status r", 1, "=r free\n"),
+)
+
 TABLES = {
     "misspelt": MISSPELT, "words": WORDS, "values": VALUES, "urls": URLS,
     "codes": CODES, "refused": REFUSED, "times": TIMES, "run": RUN,
-    "verbose": VERBOSE, "by_hand": BY_HAND, "stamps": STAMPS, "denied": DENIED,
+    "verbose": VERBOSE, "by_hand": BY_HAND, "stamps": STAMPS, "status": STATUS,
+    "denied": DENIED,
 }
 
 
