@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a handle says after faults, the same for each kind of lock: exclusive,
- * shared and with permits; and what is lost is lost for its holder too. That no
- * fault makes too many holders, or keeps a waiter from the lock: the cells
- * "kinds" of tests/faults.
+ * What a handle of each kind of lock, exclusive, shared and with permits, says
+ * when its process was stopped or has forked. Keys that are deleted and replies
+ * that are lost: live/scenes/permit_crossings.scenes. That no fault makes too
+ * many holders, or keeps a waiter from the lock: the cells "kinds" of
+ * tests/faults.
  */
 #include "live/kinds_rig.h"
-#include "live/proxy_rig.h"
 
 #include <sys/wait.h>
 
@@ -127,76 +127,11 @@ static void forked_while_it_is_held(void **state)
     }
 }
 
-/* ------------------------------------------------------- at the server */
-
-/* Its holder learns that by its next renewal, or by any call. */
-static void the_key_is_deleted(void **state)
-{
-    static struct waiter waits;
-    for (int kind = 0; kind < KINDS; kind++) {
-        char why[256];
-        nxl_client *client = new_client(""), *other = new_client("");
-        nxl_lock *renewed = of_kind(client, kind, TTL_MS, true);
-        nxl_lock *next = new_lock(other, "k", 20000);
-        assert_result(nxl_lock_acquire(renewed, 0), NXL_OK, renewed);
-        waiter_start(&waits, next, 20000);
-        assert_eventually(waiters_at(&server) == 1 && are_told(&server, 1));
-        redis_run(&server, "DEL", "k", NULL);
-        assert_int_equal(waiter_join(&waits), NXL_OK);
-        assert_between(waits.ended_ms - waits.began_ms, 0, 10000);
-        assert_eventually(
-            nxl_lock_loss(renewed, why, sizeof(why)) != NXL_LOSS_NONE);
-        /* Removed, if a renewal came before the waiter. */
-        int loss = nxl_lock_loss(renewed, why, sizeof(why));
-        assert_true(loss == NXL_LOSS_TAKEN || loss == NXL_LOSS_REMOVED);
-        assert_false(nxl_lock_held(renewed));
-        assert_result(nxl_lock_release(renewed), NXL_LOST, renewed);
-        assert_true(stands(&server, nxl_lock_token(next)));
-        end(renewed, client);
-        end(next, other);
-    }
-}
-
-/* --------------------------------------------------------------- no answer */
-
-/* The server applies the acquire after its caller has given up. */
-static void unanswered_and_undone(void **state)
-{
-    for (int kind = 0; kind < KINDS; kind++) {
-        struct proxy *proxy = proxy_to_server();
-        nxl_client *client = via(proxy, "timeout_ms=100");
-        nxl_client *other = new_client("");
-        nxl_lock *lock = of_kind(client, kind, 30000, false);
-        nxl_lock *next = new_lock(other, "k", 20000);
-        nxl_holder holder = NXL_HOLDER_INIT;
-        assert_eventually(nxl_lock_inspect(lock, &holder) == NXL_FREE);
-        redis_freeze(&server);
-        assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
-        redis_thaw(&server);
-        /* Undone on its connection, which is still open. */
-        assert_result(nxl_lock_acquire(next, 5000), NXL_OK, next);
-        assert_result(nxl_lock_release(next), NXL_OK, next);
-
-        /* Its connection is lost with the answer. */
-        proxy_hold(proxy, PROXY_DOWN, true);
-        assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
-        proxy_cut(proxy, false);
-        proxy_hold(proxy, PROXY_DOWN, false);
-        assert_eventually(nxl_lock_inspect(lock, &holder) == NXL_FREE);
-        assert_int_equal(redis_lasting_keys(&server), 0);
-        end(next, other);
-        end(lock, client);
-        proxy_stop(proxy);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(stopped_for_longer_than_its_lease),
         live_test(forked_while_it_is_held),
-        live_test(the_key_is_deleted),
-        live_test(unanswered_and_undone),
     };
     return live_run_long("permit faults");
 }
