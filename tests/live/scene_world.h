@@ -587,9 +587,11 @@ static void await_call(struct thing *t)
 {
     if (t->threaded)
         pthread_join(t->thread, NULL);
-    owner_of(t->client)->leaves_events = false;
-    while (t->running)
-        turn_loop(owner_of(t->client), 1000);
+    struct thing *owner = owner_of(t->client); /* NULL: it was freed first */
+    if (owner)
+        owner->leaves_events = false;
+    while (t->running && owner)
+        turn_loop(owner, 1000);
     t->threaded = t->begun = false;
 }
 
