@@ -321,7 +321,7 @@ static inline bool is_as_expected(struct words words, const struct outcome *o)
     if (!is_clause(&words) && !meets(&words, o))
         return mismatch("%s", describe_outcome(o));
     while (has(&words)) {
-        bool met;
+        bool met = false;
         if (accept(&words, "saying"))
             met = meets_words(&words, o, true);
         else if (accept(&words, "with"))

@@ -57,7 +57,7 @@ static const struct field own_values[] = {
     {.name = "remaining"},
     {.name = "deadline"},
     {.name = "message"},
-    {NULL},
+    {.name = NULL},
 };
 
 static const struct field holder_fields[] = {
@@ -70,7 +70,7 @@ static const struct field holder_fields[] = {
     FIELD(nxl_holder, value_ends_s, INT64),
     FIELD(nxl_holder, weight, INT64),
     FIELD(nxl_holder, permits, INT64),
-    {NULL},
+    {.name = NULL},
 };
 
 static const struct field facts_fields[] = {
@@ -94,7 +94,7 @@ static const struct field facts_fields[] = {
     FIELD(nxl_server_facts, records, TEXT),
     FIELD(nxl_server_facts, replicas, INT),
     FIELD(nxl_server_facts, quarantine_ms, INT64),
-    {NULL},
+    {.name = NULL},
 };
 
 static const struct field record_fields[] = {
@@ -112,7 +112,7 @@ static const struct field record_fields[] = {
     FIELD(nxl_record, fingerprint, LABEL),
     FIELD(nxl_record, result_length, UINT64),
     FIELD(nxl_record, result, LABEL), /* of any bytes */
-    {NULL},
+    {.name = NULL},
 };
 
 #define COUNTER(name) FIELD(nxl_stats, name, UINT64)
@@ -125,7 +125,7 @@ static const struct field stats_fields[] = {COUNTER(grants), COUNTER(busy),
     COUNTER(losses), COUNTER(losses_expired), COUNTER(losses_removed),
     COUNTER(losses_taken), COUNTER(losses_unreachable), COUNTER(connections),
     COUNTER(reconnects), COUNTER(cleanups), COUNTER(failovers),
-    COUNTER(quarantine_ms), COUNTER(unconfirmed), {NULL}};
+    COUNTER(quarantine_ms), COUNTER(unconfirmed), {.name = NULL}};
 
 /* The words of what is a number there. */
 static const char *const words_of[][5] = {
