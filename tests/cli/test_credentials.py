@@ -63,9 +63,9 @@ class Room(Cases):
             if one.split(b"=")[0].decode() not in but)
         secrets = [ADMIN.encode(), SECRET.encode(), ENCODED.encode()]
         self.check(got.env and not any(s in rest for s in secrets),
-                       f"{what}: CMD's environment has no password", rest)
+                   f"{what}: CMD's environment has no password", rest)
         self.check(got.shown and not any(s in shown for s in secrets),
-                       f"{what}: nor has nxlock's or its watchdog's", shown)
+                   f"{what}: nor has nxlock's or its watchdog's", shown)
         return got
 
     def stripped(self):
@@ -108,8 +108,8 @@ class Room(Cases):
             self.equal(got.returncode, 1, f"NXLOCK_PASSWORD and {url}")
             got = status("-u", url, NXLOCK_PASSWORD=SECRET + "x")
             self.check(got.returncode == 77 and b"WRONGPASS" in got.stderr and
-                      SECRET.encode() not in got.stderr, "a wrong one",
-                      got.stderr)
+                       SECRET.encode() not in got.stderr, "a wrong one",
+                       got.stderr)
         got = status("-u", f"unix://app:{ENCODED}@{s}", NXLOCK_PASSWORD="no")
         self.equal(got.returncode, 1, "the URL's own password comes first")
         got = status("-u", app, NXLOCK_PASSWORD=SECRET, REDISCLI_AUTH="no")
@@ -117,19 +117,19 @@ class Room(Cases):
         got = status("-u", app, NXLOCK_PASSWORD=SECRET,
                      NXLOCK_PASSWORD_FILE="x")
         self.check(got.returncode == 78 and b"both set; unset" in got.stderr,
-                  "NXLOCK_PASSWORD and NXLOCK_PASSWORD_FILE", got.stderr)
+                   "NXLOCK_PASSWORD and NXLOCK_PASSWORD_FILE", got.stderr)
         for words in (("--password", SECRET), (f"--password={SECRET}",),
                       ("--pass", SECRET), (f"--pasword={SECRET}",)):
             got = status("-u", app, *words)
             self.check(got.returncode == 64 and SECRET.encode() not in
-                      got.stderr and b"--password-file FILE" in got.stderr
-                      and b"NXLOCK_PASSWORD" in got.stderr,
-                      f"{words[0][:10]} is refused, with the remedy",
-                      got.stderr)
+                       got.stderr and b"--password-file FILE" in got.stderr
+                       and b"NXLOCK_PASSWORD" in got.stderr,
+                       f"{words[0][:10]} is refused, with the remedy",
+                       got.stderr)
         got = status("-u", f"unix://{s}?user=app")
         self.check(got.returncode == 78 and b"user without a password" in
-                  got.stderr and b"NXLOCK_PASSWORD_FILE" in got.stderr,
-                  "a user without a password", got.stderr)
+                   got.stderr and b"NXLOCK_PASSWORD_FILE" in got.stderr,
+                   "a user without a password", got.stderr)
 
     def password_file(self):
         s = self.sock
@@ -154,7 +154,7 @@ class Room(Cases):
                 (("-u", app), {"NXLOCK_PASSWORD_FILE": "password"})):
             got = status(("run", "job"), *words, "-c", inner, **environ)
             self.check(got.returncode == 0 and b"job held by" in got.stdout,
-                      "an nxlock inside uses it, from any folder", got)
+                       "an nxlock inside uses it, from any folder", got)
         self.hidden("a password file", app, "-u", app,
                     NXLOCK_PASSWORD_FILE=path)
         got = status(("status", "job"), "-u", f"unix://app:{ENCODED}@{s}",
@@ -163,16 +163,16 @@ class Room(Cases):
         os.chmod(path, 0o640)
         got = status(("status", "job"), "-u", app, "--password-file", path)
         self.check(got.returncode == 78 and b"chmod 600" in got.stderr,
-                  "a file that others may read", got.stderr)
+                   "a file that others may read", got.stderr)
         got = status(("status", "job"), "-u", app, NXLOCK_PASSWORD_FILE=path)
         self.check(got.returncode == 78 and
-                  b"-u with NXLOCK_PASSWORD_FILE: " in got.stderr,
-                  "of the variable, too", got.stderr)
+                   b"-u with NXLOCK_PASSWORD_FILE: " in got.stderr,
+                   "of the variable, too", got.stderr)
         got = status(("doctor",), "-u", f"unix://{s}", "--password-file",
                      path)
         self.check(got.returncode == 78 and
-                  got.stdout.startswith(b"FAIL  url: ") and
-                  b"chmod 600" in got.stdout, "doctor finds it", got.stdout)
+                   got.stdout.startswith(b"FAIL  url: ") and
+                   b"chmod 600" in got.stdout, "doctor finds it", got.stdout)
 
     def command_line(self):
         """What others see of it, while CMD runs and after."""
@@ -185,17 +185,17 @@ class Room(Cases):
                        f"{self.servers[2].socket}?guard_restarts=off",)):
             got = self.run(*words, "-v", inside=look)
             self.check(got.returncode == 0 and
-                      got.stdout.count(b"unix://") in (2, 6) and
-                      got.stdout.count(b"*" * len(ENCODED)) in (2, 6) and
-                      ENCODED.encode() not in got.stdout,
-                      "the command line of nxlock and its watchdog has no "
-                      "password", got.stdout + got.stderr)
+                       got.stdout.count(b"unix://") in (2, 6) and
+                       got.stdout.count(b"*" * len(ENCODED)) in (2, 6) and
+                       ENCODED.encode() not in got.stdout,
+                       "the command line of nxlock and its watchdog has no "
+                       "password", got.stdout + got.stderr)
             self.check(b"warning: -u has a password" in got.stderr,
-                      "and -v warns", got.stderr)
+                       "and -v warns", got.stderr)
         got = self.run("-u", f"unix://app@{s}", "-v", inside=look,
                        NXLOCK_PASSWORD=SECRET)
         self.check(got.returncode == 0 and b"warning" not in got.stderr,
-                  "not if there is none", got.stderr)
+                   "not if there is none", got.stderr)
 
     def started(self):
         there = os.path.exists(self.marker)
@@ -219,16 +219,16 @@ class Room(Cases):
             got = self.run(inside=inner, NXLOCK_URL=url, **other)
             self.equal(got.returncode, 77, f"an nxlock inside, {what}: 77")
             self.check(b"--pass-url" in got.stderr and
-                      b"--url-file" in got.stderr and
-                      b"password" in got.stderr,
-                      "says why, and the remedy", got.stderr)
+                       b"--url-file" in got.stderr and
+                       b"password" in got.stderr,
+                       "says why, and the remedy", got.stderr)
             self.check(not self.started(), "and starts nothing")
             self.equal(self.connections() - before, 1,
-                      "and asks no other server")  # the one is ours
+                       "and asks no other server")  # the one is ours
             got = self.run("--pass-url", inside=inner, NXLOCK_URL=url,
                            **other)
             self.equal((got.returncode, self.started()), (0, True),
-                      f"--pass-url, {what}: it runs")
+                       f"--pass-url, {what}: it runs")
         for command in ("status other", "list", "doctor", "wait other -w 1"):
             got = self.run(inside=f"exec '{self.program}' {command}",
                            NXLOCK_URL=f"unix://app:{ENCODED}@{s}", **other)
@@ -237,18 +237,18 @@ class Room(Cases):
                        inside=inner, NXLOCK_URL="", NXLOCK_PASSWORD=SECRET,
                        **other)
         self.equal((got.returncode, self.started()), (0, True),
-                  "--pass-url passes on the user and NXLOCK_PASSWORD")
+                   "--pass-url passes on the user and NXLOCK_PASSWORD")
         got = self.run("-u", f"unix://{s}?user=app", inside=inner,
                        NXLOCK_URL="", NXLOCK_PASSWORD=SECRET, **other)
         self.check(got.returncode == 77 and not self.started() and
-                  b"removed it from NXLOCK_URL and NXLOCK_PASSWORD" in
-                  got.stderr, "without it, it is denied", got.stderr)
+                   b"removed it from NXLOCK_URL and NXLOCK_PASSWORD" in
+                   got.stderr, "without it, it is denied", got.stderr)
         holder = f"'{self.program}' status job"
         got = self.run("-u", self.decoy.url, inside=holder,
                        NXLOCK_URL=f"unix://app:{ENCODED}@{s}")
         self.check(b"job held by" in got.stdout,
-                  "with -u, an nxlock inside asks the same server",
-                  got.stdout)
+                   "with -u, an nxlock inside asks the same server",
+                   got.stdout)
 
     def url_file(self, text):
         path = self.write("urls", text)
@@ -265,34 +265,34 @@ class Room(Cases):
         got = self.run("--url-file", path, inside=inner,
                        NXLOCK_CONFIG=self.conf)
         self.equal((got.returncode, self.started()), (0, True),
-                  "an nxlock inside finds it")
+                   "an nxlock inside finds it")
         env = {**os.environ, "NXLOCK_URL": "", "NXLOCK_CONFIG": self.conf}
         got = nx(self.program, "run", "job", "--url-file", "urls", "-c",
                  f"cd / && {inner}", cwd=self.folder, env=env)
         self.equal((got.returncode, self.started()), (0, True),
-                  "by a relative path, too, from another directory")
+                   "by a relative path, too, from another directory")
         got = self.run(inside=inner, NXLOCK_URL="", NXLOCK_URL_FILE=path)
         self.equal((got.returncode, self.started()), (0, True),
-                  "NXLOCK_URL_FILE names it, too")
+                   "NXLOCK_URL_FILE names it, too")
         got = self.run("-u", self.decoy.url, inside="echo \"$NXLOCK_URL "
                        "${NXLOCK_URL_FILE-none}\"", NXLOCK_URL_FILE=path)
         self.equal(got.stdout.decode(), f"{self.decoy.url} none\n",
-                  "-u replaces it for CMD, too")
+                   "-u replaces it for CMD, too")
         got = self.run("--url-file", path,
                        inside=f"NXLOCK_URL={self.decoy.url} {inner}")
         self.check(got.returncode == 78 and not self.started() and
-                  b"NXLOCK_URL and NXLOCK_URL_FILE (" in got.stderr and
-                  b"name different servers; unset" in got.stderr,
-                  "another NXLOCK_URL for the one inside is an error",
-                  got.stderr)
+                   b"NXLOCK_URL and NXLOCK_URL_FILE (" in got.stderr and
+                   b"name different servers; unset" in got.stderr,
+                   "another NXLOCK_URL for the one inside is an error",
+                   got.stderr)
         got = self.run("--url-file", path,
                        inside=f"NXLOCK_URL=unix://{s} {inner}")
         self.check(got.returncode == 78 and not self.started() and
-                  b"name different users of the same servers" in got.stderr,
-                  "and so is another user", got.stderr)
+                   b"name different users of the same servers" in got.stderr,
+                   "and so is another user", got.stderr)
         got = self.run("-u", app, "--url-file", path)
         self.check(got.returncode == 64 and b"--url-file" in got.stderr,
-                  "--url (-u) and --url-file exclude each other", got.stderr)
+                   "--url (-u) and --url-file exclude each other", got.stderr)
         young = "?guard_restarts=off"
         bare = ",".join(f"unix://app@{one.socket}" for one in self.servers)
         path = self.url_file("\n".join(

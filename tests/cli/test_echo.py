@@ -101,7 +101,7 @@ class Room(Cases):
                     COMMANDS) if leak]
         when = "after the login" if polite else "at once"
         self.check(not leaks, f"{name}, {when}, {password!r}",
-                       "\n".join(leaks))
+                   "\n".join(leaks))
 
     def all(self):
         for name in FORMS:

@@ -201,7 +201,7 @@ class Room(Cases):
                 stderr = file.read()
             if code is not None and process.returncode != code:
                 self.check(False, f"{what}: {log}: exit code",
-                               f"{process.returncode}\n{stderr.decode()}")
+                           f"{process.returncode}\n{stderr.decode()}")
             kinds = [kind for kind, *_ in wanted]
             got = self.events(log, stderr)
             left = [event for event in got if "renewed" in kinds or
@@ -540,12 +540,12 @@ def not_read(room):
     for (log, where, why), got in zip(cases, sockets):
         lines = got.stderr.splitlines()
         room.check(got.returncode == 0 and len(lines) == 1 and
-                       why in lines[0] and where.encode() in lines[0],
-                       f"--log {log}: {why.decode()}: reported once, and the "
-                       "run goes on", got)
+                   why in lines[0] and where.encode() in lines[0],
+                   f"--log {log}: {why.decode()}: reported once, and the "
+                   "run goes on", got)
     got = loss.result()
     room.check(got.returncode == 79 and b"lost 'full'" in got.stderr,
-                   "a loss is acted on, and still said", got)
+               "a loss is acted on, and still said", got)
     for log, code in zip(("stderr", "json"), pipes):
         room.equal(code, 0, f"--log {log} to a pipe that nobody reads")
     os.close(end)
@@ -576,20 +576,20 @@ def into_files(room):
     got = nx(room.program, "run", "one", "--log", "file:" + path, "--", "sh",
              "-c", "ls -l /proc/self/fd")
     room.check(got.returncode == 0 and b"shared.log" not in got.stdout,
-              "CMD does not get it", got.stdout)
+               "CMD does not get it", got.stdout)
     os.rename(path, path + ".1")
     run("three", path)
     with open(path, "rb") as file:
         room.equal(len(file.read().splitlines()), 5,
-                  "after a rotation the next run creates it again")
+                   "after a rotation the next run creates it again")
 
     with open(path, "wb") as file:
         file.write(bytes(4096))
     got = run("full", path, before="ulimit -f 4")
     room.check(got.returncode == 0 and got.stderr.count(b"\n") == 1 and
-              b"cannot log to '" + path.encode() + b"': " in got.stderr,
-              "a file that takes no more: reported once, and the run goes on",
-              got)
+               b"cannot log to '" + path.encode() + b"': " in got.stderr,
+               "a file that takes no more: reported once, and the run goes on",
+               got)
 
     os.mkfifo(os.path.join(folder, "fifo"))
     for where, why in ((folder, b"Is a directory"),
@@ -605,7 +605,7 @@ def into_files(room):
     for what in ("file:", "file", "files:x"):
         got = nx(room.program, "run", "k", "--log", what, "--", "true")
         room.check(got.returncode == 64 and b"file:PATH" in got.stderr,
-                  f"--log {what} has no path", got)
+                   f"--log {what} has no path", got)
 
 
 def where_people_look(room):
@@ -627,8 +627,8 @@ def where_people_look(room):
         stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     data = daemon.take()
     room.check(got.returncode == 0 and len(data) == 5 and
-                   b"acquired 'there'" in data[0],
-                   "--log syslog without NXLOCK_LOG_SOCKET", (got, data))
+               b"acquired 'there'" in data[0],
+               "--log syslog without NXLOCK_LOG_SOCKET", (got, data))
 
 
 def in_words(room):
@@ -642,8 +642,8 @@ def in_words(room):
     got = nx(room.program, "run", "words", "-v", "--log", "syslog", "--",
              "true", env=room.environment("syslog"))
     room.check(len(got.stderr.splitlines()) == 2 and
-                   len(room.daemons["syslog"].take()) == 5,
-                   "-v with --log syslog: both", got.stderr)
+               len(room.daemons["syslog"].take()) == 5,
+               "-v with --log syslog: both", got.stderr)
     got = nx(room.program, "run", b"odd\xff\n\x1b" + b"\xfe" * 60, "--log",
              "json", "--", "true")
     room.check(got.returncode == 0 and len(
@@ -651,7 +651,7 @@ def in_words(room):
         "a name of any bytes is valid JSON", got.stderr)
     got = nx(room.program, "run", "words", "--log", "sislog", "--", "true")
     room.check(got.returncode == 64 and b"syslog" in got.stderr,
-                   "another word after --log is refused", got.stderr)
+               "another word after --log is refused", got.stderr)
 
 
 def no_secrets(room):

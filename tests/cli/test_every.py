@@ -97,7 +97,7 @@ def enough(tap, done, length):
 
 def periods(room):
     room.check(any(enough(room, crons(room.program, *row), row[0])
-                   for row in ROWS), "enough of them count")
+               for row in ROWS), "enough of them count")
 
 
 RUN = "run h --every 1h"

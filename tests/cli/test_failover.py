@@ -139,8 +139,8 @@ def metrics(tap, pair):
     pair.run("run", "m", *LEASE, "--metrics", folder, "--", "true")
     _, found = metrics_file.read(path)
     tap.equal((found.get(RUN + "failovers"),
-               found.get(RUN + "quarantine_seconds")), (0.0, 0.0),
-              "without a failover")
+              found.get(RUN + "quarantine_seconds")), (0.0, 0.0),
+             "without a failover")
     process = subprocess.Popen(
         [pair.nxlock, "run", "-v", "m", *LEASE, "--metrics", folder, "--",
          "sleep", "1"],
@@ -194,7 +194,7 @@ def several(tap, nxlock):
         urls = ",".join(one.url for one in (old, young, silent))
         os.environ["NXLOCK_URL"] = f"{urls}?max_ttl_ms=900&timeout_ms=100"
         tap.equal(nx(nxlock, "run", "s", *LEASE, "-w", "20s", "--",
-                     "true").returncode, 0, "three servers")
+                  "true").returncode, 0, "three servers")
         young.restart()
         young.ready()
         silent.freeze()

@@ -42,32 +42,32 @@ class Room(Cases):
         for _ in range(2):
             got = self.nx("run", "k", *server, *PRINTS)
             self.equal((got.returncode, got.stderr), (0, b""),
-                      f"run, {what}: nothing is said")
+                       f"run, {what}: nothing is said")
             numbers.append(int(got.stdout))
         self.check(0 < numbers[0] < numbers[1], "the numbers grow", numbers)
         got = self.nx("run", "k", *server, *NEEDS)
         self.equal((got.returncode, got.stdout), (0, b"started\n"),
-                  "a script that needs the number runs")
+                   "a script that needs the number runs")
 
     def without_number(self, what, why, *server):
         for more in (), ("-n",), ("-w", "5s"), ("-v",):
             got = self.nx("run", "k", *more, *server, *PRINTS)
             self.equal((got.returncode, got.stdout), (0, b"none\n"),
-                      f"run {' '.join(more)}, {what}: CMD gets none")
+                       f"run {' '.join(more)}, {what}: CMD gets none")
             self.check(got.stderr.count(REPORT) == 1 and why in got.stderr and
-                      (more == ("-v",) or got.stderr.count(b"\n") == 1),
-                      "which is reported once, with the reason", got.stderr)
+                       (more == ("-v",) or got.stderr.count(b"\n") == 1),
+                       "which is reported once, with the reason", got.stderr)
         got = self.nx("run", "k", *server, *NEEDS)
         self.check(got.returncode != 0 and got.stdout == b"",
-                  "a script that needs the number does not run", got)
+                   "a script that needs the number does not run", got)
         got = self.nx("run", "k", "--log", "json", *server, *PRINTS)
         events = [json.loads(line) for line in got.stderr.splitlines()
                   if line.startswith(b"{")]
         found = [event for event in events if event["event"] == "unfenced"]
         self.check(len(found) == 1 and found[0]["priority"] == 4 and
-                  why.decode() in found[0]["why"] and
-                  not any("fence" in event for event in events),
-                  "the log has it once, too", got.stderr)
+                   why.decode() in found[0]["why"] and
+                   not any("fence" in event for event in events),
+                   "the log has it once, too", got.stderr)
 
     def acquires(self, what, *server):
         """acquire has no CMD, and draws no number."""
@@ -75,7 +75,7 @@ class Room(Cases):
         self.equal((got.returncode, got.stderr), (0, b""), f"acquire, {what}")
         token = got.stdout.decode().strip()
         self.equal(self.nx("release", "k", token, *server).returncode, 0,
-                  "and it can be released")
+                   "and it can be released")
 
     def once(self, what, code, *server):
         """once needs the number, so CMD has it or is not run."""
@@ -83,7 +83,7 @@ class Room(Cases):
         good = got.returncode == code and (
             got.stdout == b"" if code else got.stdout.strip().isdigit())
         self.check(good and (got.stderr != b"") == (code != 0),
-                       f"once, {what}: {code or 'a number'}", got)
+                   f"once, {what}: {code or 'a number'}", got)
 
     def inside(self, server):
         """A lock without a number inside of one that has it."""
@@ -91,7 +91,7 @@ class Room(Cases):
                       "-u", os.environ["NXLOCK_URL"] + "?scheme=timestamp",
                       *PRINTS)
         self.equal((got.returncode, got.stdout), (0, b"none\n"),
-                       "the number of another run is not passed on")
+                   "the number of another run is not passed on")
 
     def refused(self, *servers):
         """Users who may lock k, and not draw a number for it."""
@@ -115,13 +115,13 @@ class Room(Cases):
         held = nx(self.program, "acquire", "k").stdout.decode().strip()
         got = self.nx("run", "k", "-n", *guest, *PRINTS)
         self.equal((got.returncode, REPORT in got.stderr), (75, False),
-                       "busy: the number is not mentioned")
+                   "busy: the number is not mentioned")
         nx(self.program, "release", "k", held)
         for code, reported in (0, True), (75, False):
             got = self.nx("run", "k", "--every", "1h", *guest, *PRINTS)
             self.equal((got.returncode, REPORT in got.stderr),
-                           (code, reported),
-                           "not due: neither" if code else "--every")
+                       (code, reported),
+                       "not due: neither" if code else "--every")
 
     def all(self):
         with Server() as second, Server() as third:

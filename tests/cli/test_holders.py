@@ -160,13 +160,13 @@ class Room(Cases):
         self.equal(listed["holder_count"], len(self.tokens),
                    f"{state}: holder_count of list --json")
         self.equal([(one["owner"], one["weight"], one.get("permits", 0))
-                    for one in reversed(there["holders"])],
-                   [(token[:8], int(share[1]), int(share[2]))
-                    for token, share in zip(self.tokens, shares)],
-                   f"{state}: holders of status --json")
+                   for one in reversed(there["holders"])],
+                  [(token[:8], int(share[1]), int(share[2]))
+                   for token, share in zip(self.tokens, shares)],
+                  f"{state}: holders of status --json")
         self.check(all(90000 < one["left_ms"] <= 100000
-                       for one in there["holders"]),
-                   f"{state}: left_ms of each in JSON", there)
+                   for one in there["holders"]),
+               f"{state}: left_ms of each in JSON", there)
 
     def fitting(self, state):
         """wait and acquire agree on what fits beside them."""

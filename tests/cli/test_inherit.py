@@ -69,13 +69,13 @@ class Room(Cases):
                 code = self.shell(closed, self.program, "acquire", "k")
                 took = time.monotonic() - start
                 self.check(took < 10, f"{what}: acquire waits for nobody",
-                          f"{took:.2f} s")
+                           f"{took:.2f} s")
                 self.equal(code, 70 if 1 in closed else 0, f"{what}: acquire")
                 self.equal(self.is_free("k"), 1 in closed,
-                          "leaves what was printed, and only that")
+                           "leaves what was printed, and only that")
                 self.server.cli("SET", "k", "stranger", "PX", "600000")
                 self.equal(self.shell(closed, self.program, "status", "k"),
-                          70 if 1 in closed else 0, f"{what}: status")
+                           70 if 1 in closed else 0, f"{what}: status")
                 # It has something to say, while a connection is open.
                 self.equal(self.shell(closed, self.program, "run", "k", "-nv",
                                      "--", "true"), 75, f"{what}: busy")
@@ -90,7 +90,7 @@ class Room(Cases):
             await_(lambda: self.has("begun"))
             self.server.cli("DEL", "k")
             self.check(await_(lambda: run.poll() is not None),
-                           "all closed: CMD ends when the lock is lost")
+                       "all closed: CMD ends when the lock is lost")
             self.equal(run.poll(), 79, "with the code for that")
             run.kill()
 
@@ -112,7 +112,7 @@ class Room(Cases):
                 code = "none: it did not end"
                 os.kill(int(self.text("guard")), signal.SIGKILL)
             self.equal(code, 124, "2^30 descriptors allowed, no close_range(): "
-                      "run ends by --at-most")
+                       "run ends by --at-most")
         os.set_blocking(reader, False)
         self.equal(os.read(reader, 1), b"", "and the caller's pipe is closed")
         os.close(reader)
@@ -140,7 +140,7 @@ class Room(Cases):
                 got = self.masks([self.program, "run", "k", "--"], ignored,
                                  blocked)
                 self.check(len(got) == 3 and got == wanted,
-                               f"{how}: {name}", f"{got}\n{wanted}")
+                           f"{how}: {name}", f"{got}\n{wanted}")
 
 
 if __name__ == "__main__":

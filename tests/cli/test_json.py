@@ -78,14 +78,14 @@ class Room(Cases):
             return
         self.equal(self.code, 1, "free: exit code 1")
         self.equal((answer["v"], answer["name"], answer["state"]),
-                  (1, "x", "free"), "free: version, name and state")
+                   (1, "x", "free"), "free: version, name and state")
         self.equal(self.said, b"", "free: no message")
         version = re.search(rb"redis_version:(\S+)",
                             self.server.cli("INFO", "server")).group(1)
         for words in (self.server.url, "connected", version.decode(),
                       "role primary"):
             self.check(words in answer["server"], f"free: server has '{words}'"
-                      .replace(self.server.url, "URL"), answer["server"])
+                       .replace(self.server.url, "URL"), answer["server"])
 
     def held(self):
         self.put("x", UUID + "@db7:41233:backup", "PX", "20000")
@@ -94,7 +94,7 @@ class Room(Cases):
             return
         self.equal(self.code, 0, "held: exit code 0")
         self.check(19000 <= answer["left_ms"] <= 20000, "held: left_ms",
-                  answer["left_ms"])
+                   answer["left_ms"])
         del answer["left_ms"], answer["server"]
         del answer["waiting"], answer["line"]  # test_line.py has these
         self.equal(answer, {
@@ -103,14 +103,14 @@ class Room(Cases):
             "program": "backup", "owner": UUID[:8]},
                   "held: all other members")
         self.check(UUID[9:].encode() not in self.raw,
-                  "held: not the whole token")
+                   "held: not the whole token")
         verbose = self.status("x", "-v")
         self.fields(verbose, NAMED, "held: -v changes nothing")
         self.put("x", UUID + "@db7:41233:backup", "NX")
         answer = self.status("x")
         self.check(answer and "left_ms" in answer and
-                  answer["left_ms"] is None, "held for ever: left_ms is null",
-                  self.raw)
+                   answer["left_ms"] is None, "held for ever: left_ms is null",
+                   self.raw)
 
     def ours(self):
         got = nx(self.program, "run", "o", "--ttl", "20", "--",
@@ -119,15 +119,15 @@ class Room(Cases):
         program = os.path.basename(self.program)
         host = re.sub(r"[^!-~]", "_", socket.gethostname()[:64])
         self.equal((answer["host"], answer["program"]), (host, program),
-                       "host and program of a run")
+                   "host and program of a run")
         self.equal(answer["label"],
-                       f"{host}:{answer['pid']}:{program}",
-                       "label of a run")
+                   f"{host}:{answer['pid']}:{program}",
+                   "label of a run")
         got = nx(self.program, "acquire", "o")
         token = got.stdout.decode().strip()
         answer = self.status("o")
         self.equal((answer["pid"], answer["owner"]),
-                       (os.getpid(), token[:8]), "pid of an acquire, owner")
+                   (os.getpid(), token[:8]), "pid of an acquire, owner")
         nx(self.program, "release", "o", token)
 
     def labels(self):
@@ -141,13 +141,13 @@ class Room(Cases):
             answer = self.status("x")
             name = f"label '{label[1:20]}'"
             if not self.check(answer is not None and
-                                  answer["owner"] == UUID[:8] and
-                                  answer.get("label", "") == label[1:],
-                                  name, self.raw):
+                              answer["owner"] == UUID[:8] and
+                              answer.get("label", "") == label[1:],
+                              name, self.raw):
                 continue
             self.fields(answer, wanted or HELD, f"{name}: what it tells")
             self.check(UUID[9:].encode() not in self.raw,
-                           f"{name}: not the token")
+                       f"{name}: not the token")
 
     def foreign(self):
         wrong = []
@@ -167,10 +167,10 @@ class Room(Cases):
             answer = self.status("x")
             whole = shown(value)
             self.check(answer is not None and 100 < len(answer["value"]) and
-                      whole.startswith(answer["value"].rstrip("\ufffd")),
-                      f"a long value, cut at {start}", self.raw)
+                       whole.startswith(answer["value"].rstrip("\ufffd")),
+                       f"a long value, cut at {start}", self.raw)
             self.equal(answer and answer.get("truncated"), True,
-                      f"a long value, cut at {start}: truncated")
+                       f"a long value, cut at {start}: truncated")
         for length, wanted in ((511, None), (512, True)):
             self.put("x", b"a" * length)
             answer = self.status("x")
@@ -209,7 +209,7 @@ class Room(Cases):
             [sys.executable, "-m", "json.tool"], input=self.raw,
             capture_output=True, timeout=60, check=False)
         self.check(got.returncode == 0 and b'"held"' in got.stdout,
-                       "python3 -m json.tool takes it", got.stderr)
+                   "python3 -m json.tool takes it", got.stderr)
 
     def errors(self):
         self.server.cli("DEL", "x")
@@ -220,10 +220,10 @@ class Room(Cases):
                 ("a bad URL", 78, ["-u", "http://nowhere"])):
             got = nx(self.program, "status", "x", "--json", *options)
             self.equal((got.returncode, got.stdout), (code, b""),
-                      f"{name}: no output, code {code}")
+                       f"{name}: no output, code {code}")
             self.check(got.stderr.startswith(b"nxlock: "),
-                      f"{name}: the message",
-                      got.stderr)
+                       f"{name}: the message",
+                       got.stderr)
 
     def log_labels(self):
         """An address sanitizer also looks for a frame that is gone."""

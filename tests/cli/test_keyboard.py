@@ -95,12 +95,12 @@ class Room(Cases):
         """For longer than the lease, which is three renewals."""
         before = self.renewals()
         self.check(await_(lambda: self.renewals() >= before + 4), name,
-                       f"nxlock: {state(self.own)}, CMD: {state(self.cmd)}")
+                   f"nxlock: {state(self.own)}, CMD: {state(self.cmd)}")
 
     def ends_in_time(self, name):
         """Within 1.5 s, the lease, after the key was deleted; and some."""
         self.check(await_(lambda: gone(self.cmd), 3), name,
-                       f"nxlock: {state(self.own)}, CMD: {state(self.cmd)}")
+                   f"nxlock: {state(self.own)}, CMD: {state(self.cmd)}")
 
     def code_is(self, wanted, name, terminal):
         await_(lambda: self.has("code"))
@@ -117,13 +117,13 @@ class Room(Cases):
             key = self.server.cli("GET", "k")
             terminal.type(b"word\n")
             self.check(await_(lambda: self.has("got")),
-                      "the pager reads its keys", terminal.text())
+                       "the pager reads its keys", terminal.text())
             self.check(state(self.own) != "T", "nxlock is not stopped")
             self.is_renewed("and renews the lease")
             self.equal(nx(self.program, "run", "k", "-n", "--", "true")
-                      .returncode, 75, "a second one is told busy")
+                       .returncode, 75, "a second one is told busy")
             self.equal(self.server.cli("GET", "k"), key,
-                      "for the key is the first one's still")
+                       "for the key is the first one's still")
             self.server.cli("DEL", "k")
             self.ends_in_time("CMD ends when the lock is lost")
             terminal.type(b"q\n")
@@ -158,7 +158,7 @@ class Room(Cases):
             await_(lambda: b"nxlock: renewed" in terminal.screen or
                    self.renewals() >= end)
             self.check(b"nxlock: renewed" in terminal.screen,
-                           "does not keep nxlock from reporting")
+                       "does not keep nxlock from reporting")
             os.kill(self.cmd, signal.SIGKILL)
             await_(lambda: terminal.leader.poll() is not None)
 
@@ -169,14 +169,14 @@ class Room(Cases):
             if not self.started("CMD asks at /dev/tty, with a pipe as input"):
                 return
             self.check(await_(lambda: terminal.foreground() == self.cmd),
-                      "it is given the terminal", terminal.text())
+                       "it is given the terminal", terminal.text())
             terminal.type(b"secret\n")
             self.check(await_(lambda: self.has("got")),
-                      "and reads the answer", terminal.text())
+                       "and reads the answer", terminal.text())
             self.code_is(0, "and ends", terminal)
             terminal.type(b"read x; echo $x > new; mv new back\nagain\n")
             self.check(await_(lambda: self.has("back")),
-                      "the shell has the terminal back", terminal.text())
+                       "the shell has the terminal back", terminal.text())
 
     def at_anothers(self, cmd):
         """CMD is stopped by a terminal that belongs to a third group, and
@@ -199,10 +199,10 @@ class Room(Cases):
             if not self.started("CMD that wants the terminal of others"):
                 return
             self.check(await_(lambda: state(self.cmd) == "T"),
-                      "is stopped by it")
+                       "is stopped by it")
             terminal.leader.terminate()
             self.check(await_(lambda: terminal.leader.poll() is not None),
-                      "TERM to nxlock ends it", state(self.cmd))
+                       "TERM to nxlock ends it", state(self.cmd))
             self.equal(terminal.leader.poll(), 143, "with its code")
             self.check(gone(self.cmd), "CMD is gone")
             self.check(self.is_free("k"), "and the lock is free")
@@ -214,19 +214,19 @@ class Room(Cases):
                 return
             for which in ("first", "second"):
                 self.check(await_(lambda: state(self.cmd) == "T"),
-                          "is stopped by the terminal")
+                           "is stopped by the terminal")
                 terminal.leader.terminate()
                 self.check(await_(lambda: self.has("term")),
-                          f"the {which} TERM reaches it", state(self.cmd))
+                           f"the {which} TERM reaches it", state(self.cmd))
                 os.unlink(self.path("term"))
             self.check(await_(lambda: state(self.cmd) == "T"),
-                      "and is no more than passed on")
+                       "and is no more than passed on")
             self.check(terminal.leader.poll() is None and not self.is_free("k"),
-                      "so nxlock and the lock stay")
+                       "so nxlock and the lock stay")
             os.unlink(self.path("pid"))
             terminal.leader.terminate()
             self.check(await_(lambda: terminal.leader.poll() is not None),
-                      "until it has ended", state(self.cmd))
+                       "until it has ended", state(self.cmd))
 
     def ends_while_stopped(self, own):
         """TERM to nxlock, before that hears that CMD is stopped."""
@@ -235,13 +235,13 @@ class Room(Cases):
         with open(self.path("ask"), "wb"):
             pass
         self.check(await_(lambda: state(self.cmd) == "T"),
-                       "CMD is stopped, and the guard has not told it")
+                   "CMD is stopped, and the guard has not told it")
         os.kill(own, signal.SIGTERM)
         self.check(await_(lambda: not is_pending(own, signal.SIGTERM)),
-                       "TERM has reached nxlock", state(own))
+                   "TERM has reached nxlock", state(own))
         os.kill(guard, signal.SIGCONT)
         self.check(await_(lambda: gone(self.cmd)), "and ends CMD",
-                       state(self.cmd))
+                   state(self.cmd))
         self.check(await_(lambda: gone(own)), "and nxlock", state(own))
         self.check(self.is_free("k"), "and the lock is free")
 
@@ -252,7 +252,7 @@ class Room(Cases):
                 return
             self.ends_while_stopped(self.own)
             self.check(await_(lambda: terminal.leader.poll() == 143),
-                           "with its code")
+                       "with its code")
         with self.at(SHELL) as terminal:
             terminal.type(self.run(cmd="later").encode() + b" &\n")
             if not self.started("the same to a job in the background"):
@@ -271,7 +271,7 @@ class Room(Cases):
                 await_(lambda: terminal.foreground() == self.cmd)
                 terminal.type(keys)
                 self.check(await_(lambda: terminal.leader.poll() is not None),
-                          "ends the script")
+                           "ends the script")
                 self.equal(terminal.leader.poll(), -signo, "by that signal")
                 self.check(not self.has("after"), "it does not go on")
                 self.check(await_(lambda: gone(self.cmd)), "CMD is gone")
@@ -283,9 +283,9 @@ class Room(Cases):
             await_(lambda: terminal.foreground() == self.cmd)
             terminal.type(CTRL_C)
             self.check(await_(lambda: terminal.leader.poll() is not None),
-                      "ends as it likes")
+                       "ends as it likes")
             self.check(self.has("after") and self.text("after").strip() == "3",
-                      "and the script goes on", terminal.text())
+                       "and the script goes on", terminal.text())
             self.check(self.is_free("k"), "and the lock is free")
 
     def interrupted_elsewhere(self):
@@ -302,9 +302,9 @@ class Room(Cases):
                 await_(lambda: "shown" not in more or self.text("shown"))
                 terminal.type(CTRL_C)
                 self.check(await_(lambda: terminal.leader.poll() is not None),
-                          "ends the script")
+                           "ends the script")
                 self.equal(terminal.leader.poll(), -signal.SIGINT,
-                          "by that signal")
+                           "by that signal")
                 self.check(not self.has("after"), "it does not go on")
                 self.check(await_(lambda: gone(self.cmd)), "CMD is gone")
                 self.check(self.is_free("k"), "and the lock is free")
@@ -314,12 +314,12 @@ class Room(Cases):
                          ) as terminal:
                 self.server.cli("SET", "k", "stranger", "PX", "600000")
                 self.check(await_(lambda: b"waiting for" in terminal.screen),
-                          "a script that waits, and Ctrl-C")
+                           "a script that waits, and Ctrl-C")
                 terminal.type(CTRL_C)
                 self.check(await_(lambda: terminal.leader.poll() is not None),
-                          "ends the script")
+                           "ends the script")
                 self.equal(terminal.leader.poll(), -signal.SIGINT,
-                          "by that signal")
+                           "by that signal")
                 self.check(not self.has("after"), "it does not go on")
 
     def not_the_keyboard(self):
@@ -333,9 +333,9 @@ class Room(Cases):
                 return
             os.kill(self.cmd, signal.SIGINT)
             self.check(await_(lambda: script.poll() is not None),
-                           "INT by somebody to CMD ends that")
+                       "INT by somebody to CMD ends that")
             self.check(self.has("after") and self.text("after") == "130\n",
-                           "and the script goes on")
+                       "and the script goes on")
             self.check(self.is_free("k"), "and the lock is free")
         for what, cmd, signo in (
                 ("by its own hand", "itself", None),
@@ -355,8 +355,8 @@ class Room(Cases):
                     await_(lambda: terminal.leader.poll() is not None),
                     "ends it")
                 self.check(self.has("after") and
-                               self.text("after").strip() == "130",
-                               "and the script goes on", terminal.text())
+                           self.text("after").strip() == "130",
+                           "and the script goes on", terminal.text())
                 self.check(self.is_free("k"), "and the lock is free")
 
     def interrupted_within(self):
@@ -369,9 +369,9 @@ class Room(Cases):
             await_(lambda: terminal.foreground() == self.cmd)
             terminal.type(CTRL_C)
             self.check(await_(lambda: terminal.leader.poll() is not None),
-                           "ends the script")
+                       "ends the script")
             self.equal(terminal.leader.poll(), -signal.SIGINT,
-                           "by that signal")
+                       "by that signal")
             self.check(not self.has("after"), "it does not go on")
 
     def suspended(self):
@@ -385,12 +385,12 @@ class Room(Cases):
             await_(lambda: terminal.foreground() == self.cmd)
             terminal.type(CTRL_Z)
             self.check(await_(lambda: state(self.cmd) == "T" and
-                             state(self.own) == "T"),
-                      "stops CMD, and nxlock with it")
+                       state(self.own) == "T"),
+                "stops CMD, and nxlock with it")
             terminal.type(b"fg\n")
             self.check(await_(lambda: terminal.foreground() == self.cmd and
-                             state(self.cmd) != "T"),
-                      "fg continues both", terminal.text())
+                       state(self.cmd) != "T"),
+                "fg continues both", terminal.text())
             self.is_renewed("and the lease is renewed")
             if self.has("code"):  # of the list that Ctrl-Z cut short
                 os.unlink(self.path("code"))
@@ -404,7 +404,7 @@ class Room(Cases):
                           terminal.text())
             said = terminal.text()
             self.check(told and "watchdog does not respond" not in said,
-                      "without blame for the guard, which did it", said)
+                       "without blame for the guard, which did it", said)
 
 
 if __name__ == "__main__":

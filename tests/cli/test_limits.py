@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from rig import Cases, await_, play
+from rig import Cases, play
 from terminal import gone
 
 LOOP = "while [ -e rig ]; do sleep 0.05; done"

@@ -229,8 +229,8 @@ def each_kind(scenes):
                     ["promtool", "check", "metrics"], stdin=file,
                     capture_output=True, check=False)
             scenes.check(done.returncode == 0,
-                             f"promtool understands {name}",
-                             done.stdout + done.stderr)
+                         f"promtool understands {name}",
+                         done.stdout + done.stderr)
     else:
         print("# SKIP promtool: not installed (Debian package prometheus)")
 
@@ -259,10 +259,10 @@ def names(scenes):
         good = all(scenes.read(written, kind_, (name, prefix))
                    for kind_ in (RUN, SUCCESS))
         scenes.check(code == 0 and good,
-                         f"the prefix {prefix!r} and the name {name[:9]!r}",
-                         f"{code}\n{os.listdir(scenes.folder)}")
+                     f"the prefix {prefix!r} and the name {name[:9]!r}",
+                     f"{code}\n{os.listdir(scenes.folder)}")
     scenes.equal(len(os.listdir(scenes.folder)) - before, 2 * len(NAMES),
-                     "no two share a file")
+                 "no two share a file")
     before = sorted(os.listdir(scenes.folder))
     for name, why in ((os.fsdecode(b"x\xffy"), b"not UTF-8"),
                       ("n" * 240, b"too long"), (80 * "/", b"too long")):
@@ -316,7 +316,7 @@ def sticky(scenes):
         b"use another directory" in done.stderr, "a sticky directory",
         done.stderr)
     scenes.equal(os.listdir(scenes.folder), [f"{RUN}sticky.prom"],
-                     "nothing is left there")
+                 "nothing is left there")
     scenes.folder = own
 
 
@@ -333,7 +333,7 @@ def at_once(scenes):
         scenes.check(scenes.read("at-once", kind_), "runs at once")
         mode = os.stat(scenes.file_of(kind_, "at-once")).st_mode
         scenes.equal(stat.S_IMODE(mode), 0o644,
-                         "node_exporter may read the file")
+                     "node_exporter may read the file")
 
 
 def killed(scenes):
@@ -362,11 +362,11 @@ def killed(scenes):
         except (OSError, metrics_file.Broken) as error:
             wrong.append(repr(error))
     scenes.check(not wrong and dead == KILLED,
-                     f"killed {KILLED} times", f"{dead}\n" + "\n".join(wrong))
+                 f"killed {KILLED} times", f"{dead}\n" + "\n".join(wrong))
     left = [name for name in os.listdir(scenes.folder)
             if not name.endswith(".prom")]
     scenes.check(all(name.startswith(".nxlock-") for name in left),
-                     "node_exporter ignores what they left", left)
+                 "node_exporter ignores what they left", left)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Room(Cases):
     def one_line(self, text, what):
         """One line, and nothing in it that a terminal obeys."""
         self.check(text.count(b"\n") == 1 and text.endswith(b"\n") and
-                       not STEERING.search(text), what, text)
+                   not STEERING.search(text), what, text)
 
     def steered(self):
         for what, word in CONTROLS.items():
@@ -101,8 +101,8 @@ class Room(Cases):
             self.equal(got.returncode, 64, what)
             self.one_line(got.stderr, f"{what}: the message")
             self.check(b"(70000 bytes)" in got.stderr and
-                      b"at most 65536" in got.stderr,
-                      f"{what}: the message has the reason", got.stderr)
+                       b"at most 65536" in got.stderr,
+                       f"{what}: the message has the reason", got.stderr)
             self.equal(got.stdout, b"", f"{what}: no output")
         for line, words in (
                 (["run", TOO_LONG, "make"], b"nxlock run NAME -- make"),
@@ -118,8 +118,8 @@ class Room(Cases):
                 (["run", "k", "--name", TOO_LONG], b"'k' already")):
             got = self.nx(*line)
             self.check(words in got.stderr and len(got.stderr) < 1000,
-                      f"70000 bytes, and {words.decode()!r} is seen",
-                      got.stderr[:1000])
+                       f"70000 bytes, and {words.decode()!r} is seen",
+                       got.stderr[:1000])
 
     def columns(self):
         """Letters of several bytes take one column of a terminal."""
@@ -144,35 +144,35 @@ class Room(Cases):
                      f"order:{TOKEN}"):
             word = name.encode()
             self.equal(self.nx("status", name).stdout, word + b" free\n",
-                      f"{name}: status shows it")
+                       f"{name}: status shows it")
             got = self.nx("run", name, "-v", "--metrics", folder, "--", "sh",
                           "-c", 'test "$NXLOCK_NAME" = "$0"', name)
             self.equal(got.returncode, 0, f"{name}: NXLOCK_NAME has it")
             self.check(b"acquired '%s'" % word in got.stderr,
-                      f"{name}: run -v shows it",
-                      got.stderr)
+                       f"{name}: run -v shows it",
+                       got.stderr)
             with open(os.path.join(folder, "nxlock_last_run_" + quote(
                     name, safe="") + ".prom"), "rb") as metrics:
                 self.check(b'lock="%s"' % word in metrics.read(),
-                          f"{name}: the metrics have it")
+                           f"{name}: the metrics have it")
             self.server.cli("SET", name, TOKEN, "PX", "100000")
             self.check(json.loads(self.nx("status", name, "--json").stdout)
-                      ["name"] == name, f"{name}: status --json shows it")
+                       ["name"] == name, f"{name}: status --json shows it")
             self.check(any(json.loads(line)["name"] == name for line in
-                          self.nx("list", "--json").stdout.splitlines()),
-                      f"{name}: list --json shows it")
+                       self.nx("list", "--json").stdout.splitlines()),
+                   f"{name}: list --json shows it")
             self.check(word + b"\theld\t" in self.nx("list").stdout,
-                      f"{name}: list shows it")
+                       f"{name}: list shows it")
             wide = self.on_terminal("list")[1]
             self.check(re.search(f"^{name} +held ", wide, re.M),
-                      f"{name}: list at a terminal shows it", wide)
+                       f"{name}: list at a terminal shows it", wide)
             got = self.nx("unlock", name, "--force", "--yes")
             self.check(b"'%s' is held" % word in got.stderr,
-                      f"{name}: unlock shows it", got.stderr)
+                       f"{name}: unlock shows it", got.stderr)
             got = self.nx("once", name, "--", "false")
             self.check(b"nxlock once confirm %s" % word in got.stderr,
-                      f"{name}: once proposes a command for it",
-                      got.stderr)
+                       f"{name}: once proposes a command for it",
+                       got.stderr)
         for name in ("a\nb", "\x1b[2J", "-\n"):
             got = self.nx("once", f"--name={name}", "--", "false")
             word = b"--name=NAME" if name[0] == "-" else b"NAME"
@@ -181,8 +181,8 @@ class Room(Cases):
                       got.stderr)
         got = self.nx("run", "k", "a\nb")
         self.check(b"nxlock run k -- 'CMD...'" in got.stderr,
-                  "a word of CMD that cannot be shown is not proposed",
-                  got.stderr)
+                   "a word of CMD that cannot be shown is not proposed",
+                   got.stderr)
 
     def pasted(self, line):
         """The words that a shell makes of it, nxlock being a function."""

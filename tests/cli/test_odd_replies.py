@@ -87,7 +87,7 @@ class Room(Cases):
             bad = [one for one in pool.map(
                 lambda form: self.wrong(command, word, form), FORMS) if one]
         self.check(not bad, f"{' '.join(command)}: odd replies to {word}",
-                       "\n".join(bad))
+                   "\n".join(bad))
 
     def prepare(self):
         """A lock that is held, with somebody in its line, and a free one."""

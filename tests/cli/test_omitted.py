@@ -209,7 +209,7 @@ class Room(Cases):
             sent = list(pool.map(self.sent_by, COMMANDS))
             for command, (bad, words) in zip(COMMANDS, sent):
                 self.check(not bad, f"{' '.join(command)}: true replies",
-                               bad or "")
+                           bad or "")
             every = set().union(*(words for _, words in sent))
             self.equal(sorted(set(WORDS) - every), [], "all are sent")
             # By command, so that what takes long begins first.
@@ -225,7 +225,7 @@ class Room(Cases):
             for (word, form), results in tries.items():
                 bad = [one.result() for one in results if one.result()]
                 self.check(not bad, f"{word}: {form}, {len(results)} "
-                               "commands", "\n".join(bad))
+                           "commands", "\n".join(bad))
 
     def hold(self, name):
         """By somebody in whose label the password is; another one waits."""
@@ -262,7 +262,7 @@ class Room(Cases):
         bad = self.wrong(command, f"unix://app:{PASSWORD}@{self.server.socket}")
         self.check(not bad, " ".join(command), bad or "")
         self.check(self.omitted > before, f"{' '.join(command[:3])}: says "
-                       "that something is omitted")
+                   "that something is omitted")
 
     def names(self):
         """Those of locks are what somebody called them."""

@@ -403,8 +403,8 @@ class Room(Table):
                     "or forget if it was not"))
             last = json.loads(err.splitlines()[-1])
             self.equal((last["event"], last["result"], last["code"],
-                        self.record(name)["code"]), ("ended", "doubt", 76, 76),
-                       f"{what}: in the log, and on record")
+                       self.record(name)["code"]), ("ended", "doubt", 76, 76),
+                      f"{what}: in the log, and on record")
             self.once(f"{what}, the next run", 76, name, *self.noting(name),
                       runs=1)
         for code, words, wanted in ((3, ("--done-on", "0,3"), 76),

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from rig import Cases, await_, full_pipe, nx, play
+from rig import Cases, await_, full_pipe, play
 from terminal import gone
 
 TTL_S = 1.5
@@ -84,13 +84,13 @@ class Room(Cases):
         self.server.cli("SET", "k", "stranger", "PX", "600000")
         start = time.monotonic()
         self.check(await_(lambda: all(gone(pid) for pid in self.pids), 6),
-                  f"{name}: CMD is stopped when the lock is lost")
+                   f"{name}: CMD is stopped when the lock is lost")
         took = time.monotonic() - start
         self.check(took < TTL_S + 0.5, "in the time of the lease",
-                  f"{took:.2f} s")
+                   f"{took:.2f} s")
         self.ends(run, 79, "and the loss is told")
         self.equal(self.server.cli("GET", "k"), b"stranger\n",
-                  "the other one's key stands")
+                   "the other one's key stands")
         self.server.cli("DEL", "k")
 
     def nobody_reads(self):
@@ -185,7 +185,7 @@ class Room(Cases):
         reader, writer = full_pipe()
         run = self.start("acquire", "k", stdout=writer)
         self.check(await_(lambda: not self.is_free("k")),
-                  "acquire into a full pipe")
+                   "acquire into a full pipe")
         run.terminate()
         self.ends(run, 143, "is ended by TERM")
         self.check(self.is_free("k"), "and releases")
@@ -201,7 +201,7 @@ class Room(Cases):
         os.close(reader)
         self.ends(run, 0, "but who reads in time")
         self.equal(got.strip(b"\0\n"), self.server.cli("GET", "k").strip(),
-                  "has the token")
+                   "has the token")
         self.server.cli("DEL", "k")
 
     def few_descriptors(self):
@@ -229,7 +229,7 @@ class Room(Cases):
                 self.check(size > 0, f"{limit} descriptors are enough")
             else:
                 self.equal((code, size), (70, 0),
-                          f"{limit} descriptors: a fault, and no CMD")
+                           f"{limit} descriptors: a fault, and no CMD")
             self.check(took < 4, "without a wait", f"{took:.2f} s")
             self.check(self.is_free("k"), "and nothing stays locked")
         self.check(not good[2] and good[-1], "6 are too few, 15 are not", good)

@@ -77,33 +77,33 @@ class Room(Cases):
             got = self.nx(*words, "--", "touch", self.server.folder + "/ran")
             self.equal(got.returncode, 75, " ".join(words) + " is busy")
             self.check(not os.path.exists(self.server.folder + "/ran"),
-                      "and starts nothing")
+                       "and starts nothing")
         self.equal(self.nx("acquire", "job", "-n").returncode, 75,
-                  "acquire is busy")
+                   "acquire is busy")
         answer = json.loads(self.nx("status", "job", "--json").stdout)
         self.equal(answer.get("value"), token.decode(),
-                  "status shows their token")
+                   "status shows their token")
         uuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
         for command in ("renew", "release"):
             self.equal(self.nx(command, "job", uuid).returncode, 79,
-                      f"{command} is not ours to do")
+                       f"{command} is not ours to do")
         self.equal(self.client.get("job"), token, "their key is untouched")
         self.check(self.client.pttl("job") <= left, "and not prolonged")
         self.check(self.lock.owned(), "and they own it")
         self.lock.release()
         self.equal(self.client.exists("job"), 0, "their release frees it")
         self.equal(self.nx("run", "job", "-n", "--", "true").returncode, 0,
-                  "and then we have it")
+                   "and then we have it")
 
     def we_exclude_them(self):
         token = self.nx("acquire", "job", "--ttl", "20").stdout.strip()
         self.equal(self.client.get("job"), token, "we hold it")
         self.equal(self.lock.acquire(blocking=False), False,
-                  "acquire(blocking=False) is False")
+                   "acquire(blocking=False) is False")
         self.equal(self.lock.acquire(blocking_timeout=0.2), False,
-                  "acquire(blocking_timeout=0.2) is False")
+                   "acquire(blocking_timeout=0.2) is False")
         self.check(self.lock.locked() and not self.lock.owned(),
-                  "locked, and not theirs")
+                   "locked, and not theirs")
         self.lock.local.token = b"a token that is theirs"
         try:
             self.lock.release()
@@ -113,7 +113,7 @@ class Room(Cases):
         self.equal(self.client.get("job"), token, "our key is untouched")
         self.check(18000 < self.client.pttl("job") <= 20000, "with its lease")
         self.equal(self.nx("release", "job", token).returncode, 0,
-                  "our release frees it")
+                   "our release frees it")
         self.check(self.lock.acquire(blocking=False), "and then they have it")
         self.lock.release()
 
@@ -145,7 +145,7 @@ class Room(Cases):
         self.lock.release()
         out, said = run.communicate(timeout=30)
         self.equal((run.returncode, out, said), (0, b"ran\n", b""),
-                  "until they release")
+                   "until they release")
 
         fifo = self.server.folder + "/fifo"
         os.mkfifo(fifo)
@@ -157,7 +157,7 @@ class Room(Cases):
         before = self.client.info("commandstats")["cmdstat_set"]["calls"]
         waiter.start()
         self.check(await_(lambda: self.client.info("commandstats")
-                         ["cmdstat_set"]["calls"] > before), "they wait")
+                   ["cmdstat_set"]["calls"] > before), "they wait")
         self.equal(got, [], "and have nothing")
         with open(fifo, "wb"):
             pass
@@ -169,7 +169,7 @@ class Room(Cases):
         short = theirs(self.server.socket, timeout=0.3)[1]
         short.acquire()
         self.equal(self.nx("run", "job", "-w", "10", "--", "true").returncode,
-                  0, "a lease of theirs that runs out is ours")
+                   0, "a lease of theirs that runs out is ours")
 
     def count(self, locked):
         """All workers at once; what the number is at the end."""
@@ -199,14 +199,14 @@ class Room(Cases):
         total = 2 * WORKERS * EACH
         number, _ = self.count(False)
         self.check(number < total,
-                       f"without the lock {total - number} of {total} are "
-                       "lost")
+                   f"without the lock {total - number} of {total} are "
+                   "lost")
         began = time.monotonic()
         number, codes = self.count(True)
         print(f"# {total} additions in {time.monotonic() - began:.1f} s")
         self.equal(number, total,
-                       f"{WORKERS} python workers and {WORKERS} nxlock "
-                       "shells lose nothing")
+                   f"{WORKERS} python workers and {WORKERS} nxlock "
+                   "shells lose nothing")
         self.equal(codes, [0] * len(codes), "and each of them is content")
         self.equal(self.client.exists("count"), 0, "the lock is free")
 

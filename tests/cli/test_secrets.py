@@ -148,8 +148,8 @@ class Room(Cases):
                      ["status", "k", "--json"]):
             got = nx(self.program, *line)
             self.check(got.returncode == 0 and
-                           TOKEN[9:23].encode() not in got.stdout,
-                           f"{line} does not give the token away", got.stdout)
+                       TOKEN[9:23].encode() not in got.stdout,
+                       f"{line} does not give the token away", got.stdout)
         self.server.cli("DEL", "k")
 
     def urls(self):

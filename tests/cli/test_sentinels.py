@@ -74,14 +74,14 @@ class Room(Cases):
         self.nx("run", "m", *TTL, "--metrics", folder, "--", "true")
         _, found = metrics_file.read(path)
         self.equal([found.get(RUN + name) for name in
-                    ("sentinels_naming", "unconfirmed", "failovers")],
-                   [float(naming), 0.0, 0.0], "the metrics of a run")
+                   ("sentinels_naming", "unconfirmed", "failovers")],
+                  [float(naming), 0.0, 0.0], "the metrics of a run")
         nx(self.program, "run", "m", *TTL, "--metrics", folder, "-u",
            self.group.primary.url, "--", "true")
         _, found = metrics_file.read(path)
         self.check(not [name for name in found
-                        if "sentinels" in name or "unconfirmed" in name],
-                   "and of one without Sentinels", found)
+                   if "sentinels" in name or "unconfirmed" in name],
+              "and of one without Sentinels", found)
         # One that has just started, and tells two histories, may have read
         # them from a file.
         self.check(self.group.are_older(12), "all are old enough")

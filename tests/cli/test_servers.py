@@ -188,8 +188,8 @@ class Room(Cases):
         b.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2, SLOTS)))
         a.cli("CLUSTER", "MEET", "127.0.0.1", str(b.port))
         self.check(all(node.says(words, "CLUSTER", "INFO") for node in (a, b)
-                       for words in (b"cluster_size:2", b"cluster_state:ok")),
-                   "two nodes form a Cluster")
+                   for words in (b"cluster_size:2", b"cluster_state:ok")),
+               "two nodes form a Cluster")
         # CRC16: "foo" is in the upper half, "bar" in the lower one.
         a.cli("SET", "bar", TOKEN, "PX", "60000")
         b.cli("SET", "foo", TOKEN, "PX", "60000")

@@ -92,7 +92,7 @@ class Room(Cases):
             if not good:
                 wrong.append(f"{chosen}: {got} {more}, not {want}")
         self.check(not wrong, f"{what}: the first source decides, alone",
-                       "\n".join(wrong))
+                   "\n".join(wrong))
 
     def which_url(self):
         at = {name: f"unix://{self.folder}/{name}.sock" for name in
@@ -133,12 +133,12 @@ class Room(Cases):
         for name in ("NXLOCK_URL", "NXLOCK_URL_FILE"):
             setup(())
             self.equal(self.sources(**{name: ""})[0].get("url"), DEFAULT,
-                           f"an empty {name} is the same as none")
+                       f"an empty {name} is the same as none")
             setup(("conf",))
             got = self.sources(**{name: ""})
             self.equal((got[0].get("url"), got[1]),
-                           (origin["conf"], [at["conf"]]),
-                           f"an empty {name}: the next source decides")
+                       (origin["conf"], [at["conf"]]),
+                       f"an empty {name}: the next source decides")
         setup(())
         got = self.sources(REDIS_URL=at["-u"])
         self.equal(got[0].get("url"), DEFAULT, "REDIS_URL is none")
@@ -204,14 +204,14 @@ class Room(Cases):
         self.write("conf", f"password-file = {pw}\n")
         got = self.sources(NXLOCK_URL=f"unix://{sock}")[0]
         self.check("password-file" not in got, "the password of the file "
-                       "is not for the server of NXLOCK_URL", got)
+                   "is not for the server of NXLOCK_URL", got)
         got = self.sources()[0]
         self.equal(got.get("password-file"), self.conf + " line 1",
-                       "but for the default server")
+                   "but for the default server")
         for name in ("NXLOCK_PASSWORD", "NXLOCK_PASSWORD_FILE"):
             got = self.sources(**{name: ""})[0]
             self.equal(got.get("password-file"), self.conf + " line 1",
-                           f"an empty {name} is the same as none")
+                       f"an empty {name} is the same as none")
 
     def which_ca(self):
         origin = {"--cacert": "--cacert", "url": self.conf + " line 1",
@@ -237,21 +237,21 @@ class Room(Cases):
         for words in (("--insecure",), ("-u", "rediss://127.0.0.1:1")):
             got = self.sources(*words)[0]
             self.check(isinstance(got, dict) and "cacert" not in got,
-                           f"not with {words}", got)
+                       f"not with {words}", got)
         self.write("conf", "url = rediss://127.0.0.1:1?cacertdir=/\n"
                            f"cacert = {ca}\n")
         got = self.sources()[0]
         self.check(isinstance(got, dict) and "cacert" not in got,
-                       "nor beside a cacertdir in the URL", got)
+                   "nor beside a cacertdir in the URL", got)
         self.write("conf", f"url = redis://127.0.0.1:1\ncacert = {ca}\n")
         got, words = self.sources()
         self.check(got == 78 and "rediss://" in words and
-                       self.conf + " line 2" in words,
-                       "a cacert for a URL of the file without TLS is an "
-                       "error, with its line", words)
+                   self.conf + " line 2" in words,
+                   "a cacert for a URL of the file without TLS is an "
+                   "error, with its line", words)
         self.write("conf", f"cacert = {ca}\n")
         self.check("cacert" not in self.sources()[0],
-                       "but not for the default server")
+                   "but not for the default server")
 
     def which_default(self):
         """The options that the file sets for other commands than doctor."""
@@ -280,7 +280,7 @@ class Room(Cases):
         self.write("conf", "wait = 1d\n")
         got = self.nx("run", "job", "-u", url, "-n", "-E", "3", "--", "true")
         self.equal((got.returncode, got.stderr), (3, b""),
-                       "-n goes before it")
+                   "-n goes before it")
         self.server.cli("DEL", "job")
         for text, words, line in (("ttl = 20s\n", ("--grace", "15s"),
                                    "--ttl 20s is from "),
@@ -289,9 +289,9 @@ class Room(Cases):
             self.write("conf", text)
             got = self.nx("run", "job", "-u", url, *words, "--", "true")
             self.check(got.returncode == 64 and
-                           f"{line}{self.conf} line 1".encode() in got.stderr,
-                           "times that do not fit are named with their line",
-                           got.stderr)
+                       f"{line}{self.conf} line 1".encode() in got.stderr,
+                       "times that do not fit are named with their line",
+                       got.stderr)
 
     # ---------------------------------------------------------- each state
 
@@ -375,7 +375,7 @@ class Room(Cases):
                 "password": SECRET + "\r\nmore\n"}[kind])
             got = self.nx("run", "x", "-n", *words, "--", "true", **environ)
             self.equal((got.returncode, got.stderr), (0, b""),
-                           f"{name} of mode 600 is used")
+                       f"{name} of mode 600 is used")
             self.write("state", None)
         self.write("conf", "")
         for text, says in (("redis:/x\n", "scheme"),
@@ -419,11 +419,11 @@ class Room(Cases):
         for environ in ({"NXLOCK_URL": "redis:/x"}, {"NXLOCK_URL_FILE": "/x"}):
             got = self.nx("run", "x", "-n", "-u", url, "--", "true", **environ)
             self.equal((got.returncode, got.stderr), (0, b""),
-                           f"{environ} does not count behind -u")
+                       f"{environ} does not count behind -u")
         self.write("conf", "url = redis:/x\n")
         got = self.nx("run", "x", "-n", "-u", url, "--", "true")
         self.equal((got.returncode, got.stderr), (0, b""),
-                       "nor does a wrong URL of the file")
+                   "nor does a wrong URL of the file")
 
     def conf_lines(self):
         rows = (
@@ -466,9 +466,9 @@ class Room(Cases):
                          *says, words=url)
         self.write("conf", " \t# c\r\n\r\n ttl\t=\t3s \r\nkeep_trying=4s\r\n\n")
         self.equal([self.sources(*url)[0].get(name) for name in
-                        ("ttl", "keep-trying")],
-                       [self.conf + " line 3", self.conf + " line 4"],
-                       "blanks, CR, empty lines, comments and '_' are fine")
+                   ("ttl", "keep-trying")],
+                  [self.conf + " line 3", self.conf + " line 4"],
+                  "blanks, CR, empty lines, comments and '_' are fine")
         self.write("conf", "ttl = soon\n")
         got = self.nx("status", "--help")
         self.equal(got.returncode, 0, "--help is shown all the same")
@@ -500,7 +500,7 @@ class Room(Cases):
             else:
                 got = self.nx("run", "x", "-n", *url, "--", "true")
                 self.equal((got.returncode, got.stderr), (0, b""),
-                               what + " is fine")
+                           what + " is fine")
         self.write("conf", None)
         self.refused("NXLOCK_CONFIG names a file that is not there", 78,
                      self.conf, "No such file", words=url)
@@ -527,9 +527,9 @@ class Room(Cases):
         self.write("conf", "url = unix:///nowhere/mine\n", 0o644)
         got = self.nx("status", "x", as_other=True)
         self.check(got.returncode == 69 and b"nowhere/mine" in got.stderr
-                       and f"the URL is from {self.conf} line 1".encode() in
-                       got.stderr, "a file of root is used by others",
-                       got.stderr)
+                   and f"the URL is from {self.conf} line 1".encode() in
+                   got.stderr, "a file of root is used by others",
+                   got.stderr)
         self.write("conf", "url = unix:///nowhere/mine\n", 0o600)
         self.refused("one that this user may not read", 78,
                      "Permission denied", "let this user read it",
@@ -542,7 +542,7 @@ class Room(Cases):
         os.chmod(self.server.folder, 0o755)
         got = self.nx("status", "x", "--url-file", group, as_other=True)
         self.equal((got.returncode, got.stderr), (1, b""),
-                       "a URL file that root lets a group read is used")
+                   "a URL file that root lets a group read is used")
         os.chmod(group, 0o444)
         self.refused("one that all may read", 78, "chmod 600",
                      words=("--url-file", group), as_other=True)
@@ -569,7 +569,7 @@ class Room(Cases):
                 print("# SKIP the path: " + got.stderr.decode().strip())
                 return
         self.check(b"ttl: from /etc/nxlock.conf line 1.\n" in got.stdout,
-                       "the file is /etc/nxlock.conf", got.stdout + got.stderr)
+                   "the file is /etc/nxlock.conf", got.stdout + got.stderr)
 
     # --------------------------------------------------------- what is printed
 
@@ -589,12 +589,12 @@ class Room(Cases):
                                (("-u", f"redis://:{SECRET}@127.0.0.1:1"), {})):
             got = self.nx("doctor", *words, **environ)
             self.check(SECRET.encode() not in got.stdout + got.stderr and
-                      got.returncode in (69, 78),
-                      f"no secret: {words[:1]} {list(environ)}",
-                      got.stdout + got.stderr)
+                       got.returncode in (69, 78),
+                       f"no secret: {words[:1]} {list(environ)}",
+                       got.stdout + got.stderr)
         got = self.nx("config")
         self.check(got.returncode == 64 and b"no command 'config'" in
-                  got.stderr, "there is no command config", got.stderr)
+                   got.stderr, "there is no command config", got.stderr)
 
     # ----------------------------------------------------------- with a server
 
@@ -618,15 +618,15 @@ class Room(Cases):
                 (("list",), None)):
             code, found = events(*words)
             self.check(code == (words[0] == "status") and
-                      (found[-1:] == [wanted] if wanted else not found),
-                      f"log in a file: {' '.join(words)}", (code, found))
+                       (found[-1:] == [wanted] if wanted else not found),
+                       f"log in a file: {' '.join(words)}", (code, found))
         self.write("conf", f"# it\nlog = syslog\nurl = {url}\n")
         got = self.nx("run", "logged", "--", "true",
                       NXLOCK_LOG_SOCKET="/nowhere/log")
         self.check(got.returncode == 0 and b"to syslog at /nowhere/log"
-                  in got.stderr and f"--log syslog is from {self.conf} line 2"
-                  .encode() in got.stderr, "a log that is not there is named "
-                  "with its line", got.stderr)
+                   in got.stderr and f"--log syslog is from {self.conf} line 2"
+                   .encode() in got.stderr, "a log that is not there is named "
+                   "with its line", got.stderr)
 
     def at_work(self):
         """What the file says happens, and inside CMD too."""
@@ -649,8 +649,8 @@ class Room(Cases):
             self.write("conf", text)
             got = self.nx("run", "job", "-c", f"cd / && {inner}", **environ)
             self.check(got.returncode == 0 and b"job held by" in got.stdout,
-                      f"{what}: an nxlock inside sees the same lock",
-                      got.stdout + got.stderr)
+                       f"{what}: an nxlock inside sees the same lock",
+                       got.stdout + got.stderr)
             self.check(SECRET.encode() not in self.nx(
                 "run", "job", "-c", "env", **environ).stdout,
                 "and CMD sees no password")
@@ -659,7 +659,7 @@ class Room(Cases):
         self.check(b"job held by" in got.stdout, "-u: inside too", got)
         got = self.nx("status", "x", "-u", "unix:///nowhere/at-all")
         self.check(b"the URL is from" not in got.stderr, "-u needs no origin",
-                  got.stderr)
+                   got.stderr)
 
 
 if __name__ == "__main__":

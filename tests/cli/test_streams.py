@@ -360,7 +360,7 @@ def watchdog_logs(room):
                   for line in got.replace(b"\0", b"").splitlines()
                   if line.startswith(b"{")]
         room.equal((events.count("lost"), events[-1:]), (1, ["ended"]),
-                  "is logged once by a log that is read late")
+                   "is logged once by a log that is read late")
 
 
 class Room(Cases):

@@ -587,7 +587,7 @@ def helps(table):
     for spelling in ("--version", "-V"):
         code, out, err, _ = table.call(spelling)
         table.check(code == 0 and re.fullmatch(r"nxlock \d+\.\d+\.\d+\n", out)
-                  and not err, spelling, out + err)
+                    and not err, spelling, out + err)
     code, overview, err, _ = table.call("--help")
     table.check(code == 0 and not err and re.search("^  nxlock run [a-z]",
                                                   overview, re.M),
@@ -622,13 +622,13 @@ def helps(table):
                     not re.search("://[^:/ ]*@", out),
                   f"{command} --help: no password, and where the rest is", out)
         table.check(max(map(len, out.splitlines())) <= 80,
-                  f"{command} --help: fits a terminal", out)
+                    f"{command} --help: fits a terminal", out)
         for spelling in (f"{command} -h", f"help {command}"):
             table.equal(table.call(spelling)[1], out, f"{spelling} is the same")
     table.check("--command" not in table.call("acquire --help")[1],
-              "acquire --help has no option of run")
+                "acquire --help has no option of run")
     table.equal(table.call("run x --help")[1], table.call("run --help")[1],
-              "run x --help is run --help")
+                "run x --help is run --help")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ handshake fails with its words and exit code, and what doctor finds.
 
 import contextlib
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -17,7 +16,7 @@ import threading
 import time
 import urllib.parse
 
-from rig import Cases, TlsServer, await_, free_port, nx, play
+from rig import Cases, TlsServer, free_port, nx, play
 
 SECONDS = 8  # for what is to end after a time-out of 300 ms, on a slow machine
 
@@ -159,7 +158,7 @@ class Room(Cases):
         got = nx(self.program, "run", "x", "--url-file", path, "--cacert",
                  "ca.pem", "-c", inner, cwd=s.folder)
         self.check(got.returncode == 0 and b"x held by" in got.stdout,
-                       "--url-file and options: both reach it", got)
+                   "--url-file and options: both reach it", got)
         got = nx(self.program, "run", "x", "--url-file", path, "--cacert",
                  "ca.pem", "--pass-url", "-c", inner, cwd=s.folder)
         self.equal(got.returncode, 0, "with --pass-url, too")
@@ -275,7 +274,7 @@ class Room(Cases):
         text = self.doctor(78, "--json",
                            *self.trusting(cert=s.file("client.pem")))
         self.check('"level":"FAIL","what":"url"' in text,
-                       "a wrong URL in JSON, too", text)
+                   "a wrong URL in JSON, too", text)
         s.present("expired")
         text = self.doctor(69, *yes)
         self.finds(text, "FAIL", "reach", "expired on")
