@@ -17,6 +17,10 @@ struct password {
 static const struct password strong = {
     "Zqx7%26Wv%20k9%2Fmm", "Zqx7&Wv k9/mm", NULL};
 
+#define LONG                                                                   \
+    "00000000000000000000000000000000000000000000000000000000000000000000"     \
+    "0000000000000000000000000000000000000000000000000000000000000000 "
+
 /* How a peer answers the first command; %s is the password. How it may be
  * spelt, and what else it may be, is in unit/test_redact.c. */
 static const char *const echoes[] = {
@@ -35,8 +39,7 @@ static const char *const echoes[] = {
     /* Cut where its 32 bytes, or the peer's buffer, end. */
     "bytes that fill the line, AUTH %s\\r\\n",
     "no reply at all: AUTH %.8s",
-    "-ERR a text that is longer than any message would have it, and longer, "
-    "and longer, and longer, and longer, and longer, and longer: AUTH %s\\r\\n",
+    "-ERR longer than any message has room for, " LONG "AUTH %s\\r\\n",
 };
 #define ECHOES (sizeof(echoes) / sizeof(echoes[0]))
 
