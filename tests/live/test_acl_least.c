@@ -222,6 +222,8 @@ static enum acl_effect use_timestamp(nxl_client *plain, nxl_lock *unused)
     return effect;
 }
 
+static char others_token[256];
+
 /* What another client leaves: a lock of readers. */
 static void others_share(void)
 {
@@ -230,6 +232,7 @@ static void others_share(void)
         lock_with(others, NAME, .ttl_ms = 10 * TTL_MS, .shared = 1);
 
     assert_result(nxl_lock_acquire(reader, 0), NXL_OK, reader);
+    snprintf(others_token, sizeof(others_token), "%s", nxl_lock_token(reader));
     redis_run(&server, "RENAME", NAME, "kept", NULL);
     end(reader, others);
     redis_run(&server, "RENAME", "kept", NAME, NULL);
@@ -278,7 +281,14 @@ static enum acl_effect use_holders(nxl_client *client, nxl_lock *lock)
         return ACL_NO_HOLDERS;
     if (rc != NXL_OK || holder.weight != 1)
         return ODD;
-    rc = nxl_lock_adopt(lock, holder.value);
+    /* The lease that ends last is known without a look at its member. */
+    nxl_client *others = client_at(server.url);
+    nxl_lock *last =
+        lock_with(others, NAME, .ttl_ms = 11 * TTL_MS, .shared = 1);
+    assert_result(nxl_lock_acquire(last, 0), NXL_OK, last);
+    redis_run(&server, "SCRIPT", "FLUSH", NULL);
+    rc = nxl_lock_adopt(lock, others_token);
+    end(last, others);
     return rc == NXL_OK ? ACL_WORKS : rc == NXL_E_DENIED ? ACL_NO_ADOPT : ODD;
 }
 
