@@ -10,6 +10,8 @@
  *                                again with three; at most 7. Default: 1
  *   server arguments: --databases 2
  *   server clock: can be stepped
+ *   server certificates: all     file: the servers speak TLS too, and have the
+ *                                certificates of support/certs.h
  *   client parameters: poll=1    file: of the URLs of all clients
  *   transports: tcp              file: over TCP only, unless NXLOCK_FULL is
  *                                set. Default: over TCP, then the unix socket
@@ -37,8 +39,9 @@
  *
  * A line that is indented more than a step goes on with it; but what is
  * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
- * ACL", "not over TLS: WHY", "not with several servers: WHY" and "not
- * instrumented: WHY" (by a sanitizer or valgrind) skip the scene.
+ * ACL", "needs IPv6", "not as root: WHY", "not over TLS: WHY", "not with
+ * several servers: WHY" and "not instrumented: WHY" (by a sanitizer or
+ * valgrind) skip the scene.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a, b = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
@@ -48,6 +51,8 @@
  *                                its own
  *   before = a: deadline         keeps a value, which is <before> from then on;
  *                                or before = <unix time>
+ *   ssh = peer says "SSH-2" [at once] [then closes]   listens at <ssh>, and
+ *                                says so to each that connects and sends
  *   called = now                 keeps the time, for "within 0..50 of called"
  *
  * Steps:
@@ -73,9 +78,9 @@
  *     [of server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
  *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
- *     2, follow nobody; step clock 3600, by so many seconds from this
- *     machine's. Values: calls COMMAND (how often it ran), clients, lasting
- *     keys, info SECTION FIELD.
+ *     2, follow nobody; present expired (that certificate); step clock 3600, by
+ *     so many seconds from this machine's. Values: calls COMMAND (how often it
+ *     ran), clients, lasting keys, info SECTION FIELD.
  *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so
  *     many of all it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
  *     changed is undone after the scene.
@@ -83,6 +88,9 @@
  *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
  *     refuse, welcome; strand, and later deliver, what it holds (proxy.h).
  *     Values: connections, accepted, bytes of requests, bytes of replies.
+ *   file own.pem, in <directory>: replaced by client.pem (in one step),
+ *     overwritten by it, holds "text" [readable by all, or by nobody], fifo,
+ *     removed.
  *   pass 50 ms                   where time itself is the matter; or, of event
  *                                loops, "pass 50 ms without a turn"
  *   until STEP                   again and again until it is as expected; 30 s
@@ -109,7 +117,8 @@
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
  * <before + 1>, <server> and <server 2> (its URL), <proxy>, <scheme>, <port>,
  * <majority>, <servers>, <65536 of n>, <unix time> (of the server), <blanks> (a
- * token in a lock by time: blanks.h). In quotes, \xNN is a byte.
+ * token in a lock by time: blanks.h), <tls port>, <directory> (of the server).
+ * In quotes, \xNN is a byte.
  */
 /* clang-format on */
 #ifndef NXLOCK_TESTS_LIVE_SCENE_H

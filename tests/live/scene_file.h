@@ -18,6 +18,7 @@ static struct {
     char parameters[SCENE_ROOM]; /* of all clients' URLs */
     bool brief;                  /* over TCP only */
     bool steps_clock;            /* of the servers */
+    bool certificates;           /* they speak TLS, see scene_tls.h */
     char *arguments[13];         /* of the servers */
     struct scene scenes[SCENES_MAX];
     struct CMUnitTest tests[SCENES_MAX];
@@ -221,6 +222,8 @@ static void read_setting(unsigned line, char *text)
         file.brief = true;
     } else if (!strcmp(text, "server clock")) {
         file.steps_clock = true;
+    } else if (!strcmp(text, "server certificates")) {
+        file.certificates = true;
     } else if (!strcmp(text, "calls")) {
         set_calls(value, file.calls);
     } else if (!strcmp(text, "server arguments")) {

@@ -130,6 +130,8 @@ static void play_server(size_t index, struct words *words, struct outcome *o)
         redis_restart(server_of);
     } else if (accept(words, "step") && accept(words, "clock")) {
         step_clock(server_of, number_of(take(words)));
+    } else if (accept(words, "present")) {
+        present(server_of, take(words)->text);
     } else if (accept(words, "promote")) {
         redis_promote(server_of);
     } else if (accept(words, "follow")) {
@@ -223,6 +225,10 @@ static void play_subject(
             play_proxy(places.first, words, o);
         else
             play_server(places.first, words, o);
+        return;
+    }
+    if (accept(subject, "file")) {
+        play_file(take(subject)->text, words);
         return;
     }
     const char *name = take(subject)->text;
@@ -321,6 +327,11 @@ static bool play_making(
         expect_end(&words);
         return true;
     }
+    if (accept(&words, "peer")) {
+        make_peer(name, &words);
+        expect_end(&words);
+        return true;
+    }
     if (accept(&words, "lock"))
         make_lock(name, &words, &o);
     else if (accept(&words, "client"))
@@ -383,6 +394,8 @@ static bool play_step(const char *source)
     struct words subjects = split(text), words = split(what);
     if (read_places(&subjects, &places))
         return play_places(&places, words, expected);
+    if (next_is(&subjects, "file"))
+        return play_verbs(subjects, words, expected);
     for (; has(&subjects); subjects.at++) {
         struct words one = {subjects.at, subjects.at + 1};
         if (!play_verbs(one, words, expected))
@@ -474,6 +487,10 @@ static struct word value_of(const char *inside)
         return word_number(unix_time(&servers[index]));
     if (!strcmp(text, "blanks"))
         return word_text(BLANKS);
+    if (!strcmp(text, "tls port"))
+        return word_number(servers[index].tls_port);
+    if (!strcmp(text, "directory"))
+        return word_text(servers[0].dir);
     if (!strcmp(text, "scheme"))
         return word_text(servers[index].scheme);
     if (!strcmp(text, "port"))

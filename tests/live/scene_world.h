@@ -10,8 +10,11 @@
 #include "live/scene_file.h"
 #include "live/scene_clock.h"
 #include "live/scene_once.h"
+#include "live/scene_tls.h"
 
 #include <poll.h>
+
+#include "support/speaker.h"
 
 static const char *result_name(int result)
 {
@@ -215,6 +218,35 @@ static void ask_server(size_t index, struct words *words, struct outcome *o)
     o->none = reply->type == REDIS_REPLY_NIL;
     give(o, word_of_reply(reply));
     freeReplyObject(reply);
+}
+
+/* Processes that are no servers, up to the end of the scene. */
+static pid_t speakers[8];
+static size_t speaker_count;
+
+/* says "bytes" at once, then closes */
+static void make_peer(const char *name, struct words *words)
+{
+    struct speech speech = {.bytes = "", .at_once = false};
+    uint16_t port;
+    char address[32];
+    if (accept(words, "says")) {
+        speech.bytes = words->at->text;
+        speech.length = take(words)->length;
+    }
+    speech.at_once = accept(words, "at") && accept(words, "once");
+    speech.closes = accept(words, "then") && accept(words, "closes");
+    if (speaker_count == sizeof(speakers) / sizeof(speakers[0]))
+        file_error("too many peers");
+    speakers[speaker_count++] = speaker_start(&speech, &port);
+    snprintf(address, sizeof(address), "127.0.0.1:%u", (unsigned)port);
+    keep_value(name, address);
+}
+
+static void stop_peers(void)
+{
+    while (speaker_count > 0)
+        speaker_stop(speakers[--speaker_count]);
 }
 
 static struct proxy *proxy_at(size_t index)

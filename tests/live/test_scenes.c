@@ -31,6 +31,8 @@ static int end_scene(void **state)
     quorum_mend(state);
     end_sending();
     undo_changes();
+    present_usual();
+    stop_peers();
     if (clock_offset_s)
         *clock_offset_s = 0;
     stage.count = 0;
@@ -107,11 +109,15 @@ static void play_one(const struct scene_step *step)
     else if (sscanf(step->text, "pass %d ms", &ms) == 1)
         for (int64_t end = test_now_ms() + ms; test_now_ms() < end;)
             let_pass(1);
+    else if (!strcmp(step->text, "needs IPv6"))
+        needs_ipv6();
     else if (!strcmp(step->text, "needs ACL"))
         redis_needs_acl(&servers[0]);
     else if (sscanf(step->text, "needs Redis %d", &major) == 1 &&
              (why = strchr(step->text, ':')))
         redis_needs(&servers[0], major, why + 2);
+    else if (!strncmp(step->text, "not as root: ", 13))
+        geteuid() == 0 ? test_skip(step->text) : 0;
     else if (!strncmp(step->text, "not over TLS: ", 14))
         live_tls() ? test_skip(step->text) : 0;
     else if (!strncmp(step->text, "not instrumented: ", 18))
@@ -164,13 +170,18 @@ static int start(void **state)
     if (file.steps_clock && prepare_clock())
         return -1;
     for (size_t i = 0; i < on.servers; i++) {
+        const struct redis_tls tls = {.certificate = NULL};
         char **a = file.arguments;
-        if (redis_start(&servers[i], a[0], a[1], a[2], a[3], a[4], a[5], a[6],
-                a[7], a[8], a[9], a[10], a[11], NULL))
+        int rc = file.certificates
+                     ? redis_start_tls(&servers[i], &tls, a[0], a[1], a[2],
+                           a[3], a[4], a[5], NULL)
+                     : redis_start(&servers[i], a[0], a[1], a[2], a[3], a[4],
+                           a[5], a[6], a[7], a[8], a[9], a[10], a[11], NULL);
+        if (rc)
             return -1;
     }
     unsetenv("LD_PRELOAD");
-    return 0;
+    return file.certificates ? make_certificates() : 0;
 }
 
 static int stop(void **state)

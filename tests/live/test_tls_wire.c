@@ -2,17 +2,17 @@
 /*
  * What a TLS client puts on the wire and takes from it: the server's name but
  * no address, commands that are cancelled while a record waits for room, and
- * the refusal of a client certificate, whoever finds it.
+ * the refusal of a client certificate, whoever finds it; and which of two
+ * addresses of a name it takes.
  */
-#define QUORUM_MAX 3
-#include "live/quorum_rig.h"
+#include "live/tls_rig.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "live/loop_rig.h"
 #include "live/renew_rig.h"
-#include "live/tls_rig.h"
 
 /* --------------------------------------------------------- the server's name
  */
@@ -235,50 +235,84 @@ static void refused_under_another_call(void **state)
     }
 }
 
-/* The server begins to require one under a client that had a connection: the
- * first command is not sent together with the handshake, or not twice. */
-static void required_from_now_on(void **state)
+/* -------------------------------------------------------------- two addresses
+ */
+
+#define NAMED TRUST "&sni=localhost"
+
+int __real_getaddrinfo(const char *host, const char *service,
+    const struct addrinfo *hints, struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *service,
+    const struct addrinfo *hints, struct addrinfo **list);
+
+/* "two.test" is 127.0.0.2, then 127.0.0.1. */
+int __wrap_getaddrinfo(const char *host, const char *service,
+    const struct addrinfo *hints, struct addrinfo **list)
 {
-    nxl_client *client = tls_client(TRUST);
+    struct addrinfo *more = NULL;
+    if (strcmp(host, "two.test") != 0)
+        return __real_getaddrinfo(host, service, hints, list);
+    int rc = __real_getaddrinfo("127.0.0.2", service, hints, list);
+    if (rc == 0)
+        rc = __real_getaddrinfo("127.0.0.1", service, hints, &more);
+    if (rc == 0)
+        (*list)->ai_next = more;
+    return rc;
+}
+
+/* Listens at 127.0.0.2, with the server's own port. */
+static int listen_beside(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+        .sin_port = htons(server.tls_port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (void *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    return fd;
+}
+
+static nxl_client *two_addresses(const char *parameters)
+{
+    char url[TLS_URL];
+    tls_url(url, "two.test", server.tls_port, parameters);
+    return client_at(url);
+}
+
+static void the_first_refuses(void **state)
+{
+    nxl_client *client = two_addresses(NAMED);
     nxl_lock *lock = new_lock(client, "job", 30000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    tls_set("tls-auth-clients", "yes");
-    tls_hang_up();
-    int rc = nxl_lock_acquire(lock, 0);
-    if (rc == NXL_UNKNOWN)
-        rc = nxl_lock_acquire(lock, 0);
-    assert_result(rc, NXL_E_DENIED, lock);
-    assert_told(lock, "rediss://", "requires a client certificate", "cert=");
-    assert_false(redis_exists(&server, "job"));
     end(lock, client);
 }
 
-/* -------------------------------------------------------- three mixed servers
- */
-
-static void one_lock_over_tls_a_socket_and_certificates(void **state)
+/* It has half of the time, handshake included. */
+static void the_first_is_silent(void **state)
 {
-    struct redis *two = &servers[0], *three = &servers[1];
-    char list[3 * TLS_URL];
-    assert_int_equal(redis_start(two, NULL), 0);
-    assert_int_equal(
-        redis_start_tls(three, &(struct redis_tls){.clients = "yes"}, NULL), 0);
-    snprintf(list, sizeof(list), "%s&guard_restarts=off,%s,%s", server.tls_url,
-        two->unix_url, three->tls_url);
-    nxl_client *client = client_at(list), *other = client_at(list);
-    connect_all(client);
-    nxl_lock *lock = lock_with(client, "job", .ttl_ms = 900, .renew = 1);
-    nxl_lock *heir = new_lock(other, "job", 30000);
+    int silent = listen_beside();
+    nxl_client *client = two_addresses(NAMED "&timeout_ms=1000");
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    int64_t began = test_now_ms();
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_acquire(heir, 0), NXL_BUSY, heir);
-    assert_eventually(stats_of(client).renewals >= 2);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    assert_result(nxl_lock_acquire(heir, 5000), NXL_OK, heir);
-    end(heir, other);
+    assert_between(test_now_ms() - began, 500, 1000 + LATE_MS);
     end(lock, client);
-    redis_stop(two);
-    redis_stop(three);
+    close(silent);
+}
+
+/* What a person has to repair is told, whatever the other address does. */
+static void the_second_has_expired(void **state)
+{
+    tls_present("expired");
+    int silent = listen_beside();
+    nxl_client *client = two_addresses(NAMED "&timeout_ms=1000");
+    nxl_lock *lock = new_lock(client, "job", 30000);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
+    assert_told(lock, "rediss://two.test", "expired on", "renew it");
+    close(silent);
+    assert_result(nxl_lock_acquire(lock, 20000), NXL_E_UNREACHABLE, lock);
+    assert_told(lock, "rediss://two.test", "expired on", "renew it");
+    end(lock, client);
 }
 
 int main(void)
@@ -287,8 +321,9 @@ int main(void)
         tls_test(the_name_is_sent),
         tls_test(cancelled_while_it_is_stopped),
         tls_test(refused_under_another_call),
-        tls_test(required_from_now_on),
-        tls_test(one_lock_over_tls_a_socket_and_certificates),
+        tls_test(the_first_refuses),
+        tls_test(the_first_is_silent),
+        tls_test(the_second_has_expired),
     };
     return tls_run("TLS on the wire");
 }
