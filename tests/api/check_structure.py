@@ -390,7 +390,11 @@ class Check:
         """A test that no list names would never run."""
         parts = path.relative_to(self.root).parts
         found = re.fullmatch(r"test_(\w+)\.(c|sh|py)", parts[-1])
-        if parts[0] != "tests" or not found or len(parts) != 3:
+        if parts[:3] == ("tests", "live", "scenes"):
+            found = re.fullmatch(r"(\w+)\.(scenes)", parts[-1])
+        elif parts[0] != "tests" or len(parts) != 3:
+            return
+        if not found:
             return
         own = path.parent / "meson.build"
         name, lists = found.group(1), [meson]
@@ -404,6 +408,8 @@ class Check:
         meson = self.root / "tests" / "meson.build"
         meson = meson.read_text("utf-8") if meson.exists() else ""
         count = 0
+        for path in self.root.glob("tests/live/scenes/*.scenes"):
+            self.test_listed(path, meson)
         for page in (*self.root.glob("*.md"), *self.root.glob("docs/*.md")):
             self.page(page)
         for page in self.root.glob("tests/*/README.md"):
