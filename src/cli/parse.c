@@ -19,7 +19,6 @@
 #include "cli/servers/secret.h"
 #include "cli/table.h"
 #include "cli/value.h"
-#include "config/params.h"
 
 /* The position in the words. */
 struct walk {
@@ -78,33 +77,6 @@ static const struct {
 };
 #define REFUSED (sizeof(refused) / sizeof(refused[0]))
 
-/* Is this word, but for '-' and a unit that it may lack, the parameter? */
-static bool is_parameter(const char *parameter, const char *word)
-{
-    while (*word != '\0' &&
-           (*parameter == *word || (*parameter == '_' && *word == '-'))) {
-        parameter++;
-        word++;
-    }
-    return *word == '\0' &&
-           (*parameter == '\0' || strcmp(parameter, "_ms") == 0 ||
-               strcmp(parameter, "_s") == 0 || strcmp(parameter, "_ppm") == 0);
-}
-
-static bool say_parameter(const struct args *args, const char *name)
-{
-    size_t i = 0;
-
-    while (i < url_param_count && !is_parameter(url_params[i].name, name))
-        i++;
-    if (i < url_param_count)
-        say("%s has no option '--%s': it is a parameter of the URL, as in -u "
-            "'%s://HOST?%s=%s'",
-            args->word, name, param_of_tls(i) ? "rediss" : "redis",
-            url_params[i].name, url_params[i].value);
-    return i < url_param_count;
-}
-
 /* Reports why there is no such option, or what to write instead. False: that is
  * not known. */
 static bool say_instead(const struct args *args, const char *name)
@@ -116,7 +88,7 @@ static bool say_instead(const struct args *args, const char *name)
                            (refused[i].of_once && args->command != CMD_ONCE)))
         i++;
     if (i == REFUSED)
-        return say_parameter(args, name);
+        return false;
     say("%s has no option '--%s': %s", args->word, name, refused[i].why);
     return true;
 }
@@ -235,21 +207,14 @@ static int word_too_many(const struct walk *walk, const char *word)
         say("one word too many after NAME and TOKEN (not shown, because it may "
             "be a token); write: %.*s",
             SYNOPSIS(args));
-    else if (!info_of(args)->runs || args->work.action != ONCE_RUN)
+    else if (!info_of(args)->runs || args->work.action != ONCE_RUN ||
+             dashes_follow(walk))
         say("unexpected '%s' after %s; write: %.*s", shown,
             args->command == CMD_LIST ? "GLOB" : "NAME", SYNOPSIS(args));
     else if (args->script)
         say("unexpected '%s': STRING is one word, in quotes: nxlock %s %s -c "
             "'CMD...'",
             shown, args->word, args->pasted);
-    else if (dashes_follow(walk))
-        say("unexpected '%s' between NAME and '--': quote a NAME that has "
-            "spaces%s, or, if '%s' is the command, write: nxlock %s %s -- %s "
-            "...",
-            shown,
-            args->command == CMD_RUN ? ", write --also before another NAME"
-                                     : "",
-            shown, args->word, args->pasted, word_pasted(pasted, shown));
     else
         say("'--' is missing before '%s'; write: nxlock %s %s -- %s%s", shown,
             args->word, args->pasted, word_pasted(pasted, shown),

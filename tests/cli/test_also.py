@@ -45,10 +45,10 @@ CASES = (
     (FREE, "run a --also b --every 1h -- true", 64, "--also and --every"),
     (FREE, "status a --also b", 64, "status has no option '--also'"),
     (FREE, "unlock a --also b --force", 64, "unlock has no option '--also'"),
-    (FREE, "run a b -- true", 64, "unexpected 'b'", "--also before another"),
+    (FREE, "run a b -- true", 64, "unexpected 'b' after NAME"),
     (FREE, "run a --also b true", 64, "nxlock run a --also b -- true"),
     (FREE, "run a --also b -s --permits 2 -- true", 64,
-     "-s and --permits exclude"),
+     "--shared (-s) and --permits exclude"),
     (FREE, "run a --also b --permits 2 -u {url} -u {url}x -- true", 64,
      "--permits 2 needs one server"),
     # A lease of which half may be gone when the last name is granted.

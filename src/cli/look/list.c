@@ -181,9 +181,6 @@ static void print_all(const struct scan *scan)
 
 static int list(struct scan *scan)
 {
-    const struct args *args = scan->session.args;
-
-    scan->glob = args->name ? args->name : "*";
     scan_servers(scan);
     if (scan->count > 1)
         qsort(scan->list, scan->count, sizeof(scan->list[0]), in_order);
@@ -197,9 +194,7 @@ static int list(struct scan *scan)
 
 int subcommand_list(const struct args *args)
 {
-    struct scan scan;
-
-    memset(&scan, 0, sizeof(scan));
+    struct scan scan = {.code = 0};
     int code = session_open_plain(&scan.session, args);
     if (code == 0)
         code = list(&scan);

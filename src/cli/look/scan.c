@@ -21,7 +21,6 @@
 #include "cli/servers/connect.h"
 #include "model/companion.h"
 
-#define FIRST_ROOM 64
 #define COUNT_FIRST 250 /* keys that one step looks at */
 #define CURSOR_ROOM 24
 
@@ -43,14 +42,11 @@ void found_free(struct found *found)
 /* Adds what was found under the session's name. */
 static int add(struct scan *scan, const char *token, struct found found)
 {
-    if (scan->count == scan->room) {
-        size_t room = scan->room == 0 ? FIRST_ROOM : 2 * scan->room;
-        struct found *more = realloc(scan->list, room * sizeof(*more));
-        if (!more)
-            return NXL_E_NOMEM;
-        scan->list = more;
-        scan->room = room;
-    }
+    struct found *list = realloc(scan->list, (scan->count + 1) * sizeof(*list));
+
+    if (!list)
+        return NXL_E_NOMEM;
+    scan->list = list;
     found.name = strdup(scan->solo.args->name);
     found.token = strdup(token);
     found.servers = 1U << scan->server;
@@ -124,7 +120,6 @@ static int look(struct scan *scan, const struct form *form, const char *name)
     if (rc < 0)
         note(scan, nxl_lock_errmsg(session->lock), rc);
     nxl_lock_free(session->lock);
-    session->lock = NULL;
     return rc;
 }
 
@@ -173,6 +168,7 @@ static int take_key(
  * it. */
 static char *make_pattern(const struct scan *scan, const struct form *form)
 {
+    const char *name = scan->session.args->name;
     char *pattern = NULL;
     size_t length;
     FILE *out = open_memstream(&pattern, &length);
@@ -183,7 +179,7 @@ static char *make_pattern(const struct scan *scan, const struct form *form)
     for (const char *at = nxl_client_prefix(scan->session.client); *at != '\0';
          at++)
         fprintf(out, strchr("*?[]\\", *at) ? "\\%c" : "%c", *at);
-    fprintf(out, "%s%s", scan->glob, form->after);
+    fprintf(out, "%s%s", name ? name : "*", form->after);
     return fclose(out) == 0 ? pattern : NULL;
 }
 
@@ -294,7 +290,6 @@ static void scan_server(struct scan *scan, const char *url)
     else
         report_left_out(scan, rc);
     nxl_client_free(scan->solo.client);
-    scan->solo.client = NULL;
 }
 
 void scan_servers(struct scan *scan)

@@ -18,12 +18,11 @@ struct found {
 
 struct scan {
     struct session session;
-    const char *glob; /* the names that are wanted, as SCAN matches them */
     size_t servers;
     size_t scanned; /* servers that were scanned to the end */
     int code;       /* exit code for the first that was not; 0: none */
     struct found *list;
-    size_t count, room;
+    size_t count;
     /* Of the server that is scanned now. */
     struct session solo; /* with a client for this server alone */
     size_t server;
@@ -35,7 +34,7 @@ struct scan {
 };
 
 /* Scans all servers of the session, and reports those that fail. A key may be
- * found more than once. The caller sets session and glob. */
+ * found more than once. The caller sets the session. */
 void scan_servers(struct scan *scan);
 
 void found_free(struct found *found);
