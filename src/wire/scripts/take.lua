@@ -18,7 +18,7 @@ redis.replicate_commands()
 local key, line, mark = KEYS[1], KEYS[2], KEYS[3]
 local token, lease, tries = ARGV[1], ARGV[2], ARGV[3] ~= '1'
 local marked = redis.call('EXISTS', mark, KEYS[4]) > 0
-local s, left, wrong = uncounted(key), -2, nil
+local left, s, wrong = -2, uncounted(key)
 if s then
     left, s = s.left, counted(s, key)
 end
@@ -38,7 +38,9 @@ end
 -- include serve.lua
 -- include wait_of.lua
 if s == nil then
+    local denied = wrong
     s, left, wrong = look(key)
+    wrong = wrong or s == false and denied
 end
 if wrong then
     return wrong
