@@ -95,6 +95,9 @@ USERS = {
         ("+@all", "&*", "~inv*", "~{inv:1}:[fn]*", "~{inv:1:doctor*"),
         ("inv:1", "--once"), 1, (
             ("WARN", "rights", "PTTL \\{inv:1\\}:once"),)),
+    "of other names, which need care": (
+        ("+@all", "&*", "~inv*", "~{inv*"), ("a\033[1mb",), 77, (
+            ("FAIL", "rights", "Remedy: .*~NAME\\*"),)),
     "below a prefix": (("+@all", "&*", "~inv*"), ("job", "--prefix", "app:"),
                        77, (("FAIL", "rights", "app:job.*~app:job"),)),
     "without PING, DBSIZE and ACL": (

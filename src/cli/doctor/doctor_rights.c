@@ -32,8 +32,10 @@
 static const char *rule_word(const char *text, const char *placeholder)
 {
     bool plain = text && text[0] != '\0' && strlen(text) < NAME_PASTED &&
-                 !strpbrk(text, " \"'*?[]\\%\t\r\n\v\f");
+                 !strpbrk(text, " \"'*?[]\\%");
 
+    for (size_t i = 0; plain && text[i] != '\0'; i++)
+        plain = (unsigned char)text[i] > ' ' && text[i] != 0x7f;
     return plain ? text : placeholder;
 }
 
