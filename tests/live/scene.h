@@ -51,8 +51,9 @@
  *                                its own
  *   before = a: deadline         keeps a value, which is <before> from then on;
  *                                or before = <unix time>
- *   ssh = peer says "SSH-2" [at once] [then closes]   listens at <ssh>, and
- *                                says so to each that connects and sends
+ *   ssh = peer says "SSH-2" [at once] [over and over] [then closes, or resets]
+ *                                listens at <ssh>, and says so to each that
+ *                                connects and sends
  *   called = now                 keeps the time, for "within 0..50 of called"
  *
  * Steps:
@@ -88,6 +89,7 @@
  *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
  *     refuse, welcome; strand, and later deliver, what it holds (proxy.h).
  *     Values: connections, accepted, bytes of requests, bytes of replies.
+ *   process: memory (in KB; not where a sanitizer takes its own).
  *   file own.pem, in <directory>: replaced by client.pem (in one step),
  *     overwritten by it, holds "text" [readable by all, or by nobody], fifo,
  *     removed.

@@ -227,6 +227,10 @@ static void play_subject(
             play_server(places.first, words, o);
         return;
     }
+    if (accept(subject, "process") && accept(words, "memory")) {
+        give_number(o, LIVE_INSTRUMENTED ? 0 : resident_kb());
+        return;
+    }
     if (accept(subject, "file")) {
         play_file(take(subject)->text, words);
         return;

@@ -235,7 +235,12 @@ static void make_peer(const char *name, struct words *words)
         speech.length = take(words)->length;
     }
     speech.at_once = accept(words, "at") && accept(words, "once");
-    speech.closes = accept(words, "then") && accept(words, "closes");
+    speech.again =
+        accept(words, "over") && accept(words, "and") && accept(words, "over");
+    if (accept(words, "then")) {
+        speech.closes = accept(words, "closes");
+        speech.resets = accept(words, "resets");
+    }
     if (speaker_count == sizeof(speakers) / sizeof(speakers[0]))
         file_error("too many peers");
     speakers[speaker_count++] = speaker_start(&speech, &port);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,15 +14,23 @@
 
 static void speak(int listener, const struct speech *s)
 {
+    const struct timeval limit = {0, 100000};
     for (;;) {
         char heard[4096];
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
             _exit(1);
+        /* Of a client that reads no more. */
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
         if (!s->at_once && recv(fd, heard, sizeof(heard), 0) < 0)
             _exit(1);
-        if (s->length > 0)
-            (void)local_send(fd, s->bytes, s->length);
+        bool sent = s->length > 0 && local_send(fd, s->bytes, s->length);
+        while (s->again && sent)
+            sent = local_send(fd, s->bytes, s->length);
+        if (s->resets)
+            local_make_reset(fd);
+        if (s->again || s->resets)
+            close(fd);
         if (s->closes) {
             shutdown(fd, SHUT_WR);
             while (recv(fd, heard, sizeof(heard), 0) > 0)

@@ -13,7 +13,9 @@ struct speech {
     const char *bytes;
     size_t length;
     bool at_once; /* it does not wait for the client's first bytes */
+    bool again;   /* over and over */
     bool closes;  /* behind it */
+    bool resets;  /* behind it */
 };
 
 /* Never fails. Ends with speaker_stop(), or with the test. */
