@@ -5,9 +5,9 @@
 # time: builds all that is left of BUILD, then runs tests that only compute,
 # and plays the simulator's seeds above 500. Their output is in RUN.log and
 # sim-N.log, their exit codes are in RUN.code and sim-N.code. RUN.built is there
-# when all is built. Fails if it cannot build. Where SEEDS is 0 it plays none, builds
-# what the tests need, and has clang parse the rest; with NXLOCK_FULL=1 all is
-# compiled.
+# when all is built. Fails if it cannot build. Where SEEDS is 0 it plays none,
+# builds what the tests need, and has clang parse the rest; with NXLOCK_FULL=1
+# all is compiled.
 #
 #     beside.sh WORK BUILD RUN SEEDS TEST-ARGUMENT...
 set -u
