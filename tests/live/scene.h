@@ -81,7 +81,9 @@
  *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
  *     2, follow nobody; present expired (that certificate); step clock 3600, by
  *     so many seconds from this machine's. Values: calls COMMAND (how often it
- *     ran), clients, lasting keys, info SECTION FIELD.
+ *     ran), clients, lasting keys, info SECTION FIELD, waiting NAME (in line,
+ *     with a subscription), holder NAME, waiter NAME (the handle that holds it,
+ *     or is first in line), refusals (in ACL LOG).
  *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so
  *     many of all it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
  *     changed is undone after the scene.

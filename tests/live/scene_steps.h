@@ -101,6 +101,59 @@ static void play_client(struct thing *t, struct words *words, struct outcome *o)
 
 /* ----------------------------------------------------- servers and proxies */
 
+/* How many wait in line for the name, and listen to their channel. */
+static int64_t count_waiting(struct redis *of, const char *name)
+{
+    return redis_run(of, "EVAL",
+        "local n = 0 "
+        "for _, m in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
+        "local client = string.match(m, '^%S+ (%S+)') "
+        "n = n + redis.call('PUBSUB', 'NUMSUB', "
+        "'nxl:' .. client .. ':' .. ARGV[1])[2] end "
+        "return n",
+        "1", word_format("{%s}:nxl-l", name), name, NULL);
+}
+
+/* How often the server has refused a command, by its ACL LOG. */
+static int64_t count_refusals(struct redis *of)
+{
+    int64_t count = 0;
+    redisReply *log = redis_command(of, "ACL", "LOG", "1000", NULL);
+    for (size_t i = 0; i < log->elements; i++)
+        for (size_t k = 0; k + 1 < log->element[i]->elements; k += 2)
+            if (strcmp(log->element[i]->element[k]->str, "count") == 0)
+                count += log->element[i]->element[k + 1]->integer;
+    freeReplyObject(log);
+    return count;
+}
+
+/* The handle whose token the text begins with: its name, or none. */
+static void give_owner(struct outcome *o, const char *text)
+{
+    for (size_t i = 0; i < stage.count; i++) {
+        const struct thing *t = &stage.things[i];
+        const char *token = t->kind == A_LOCK ? nxl_lock_token(t->lock) : "";
+        if (*token != '\0' && !strncmp(text, token, strlen(token))) {
+            give_text(o, t->name);
+            return;
+        }
+    }
+    give_text(o, NULL);
+}
+
+static void read_line_of(
+    struct redis *of, const char *verb, const char *name, struct outcome *o)
+{
+    redisReply *reply =
+        !strcmp(verb, "holder")
+            ? redis_command(of, "GET", name, NULL)
+            : redis_command(of, "ZRANGE", word_format("{%s}:nxl-l", name), "0",
+                  "0", NULL);
+    struct word text = word_of_reply(reply);
+    give_owner(o, text.text);
+    freeReplyObject(reply);
+}
+
 static void play_server(size_t index, struct words *words, struct outcome *o)
 {
     struct redis *server_of = &servers[index];
@@ -111,6 +164,13 @@ static void play_server(size_t index, struct words *words, struct outcome *o)
         begin_at_server(index, words);
     } else if (accept(words, "calls")) {
         give_number(o, redis_calls(server_of, take(words)->text));
+    } else if (accept(words, "waiting")) {
+        give_number(o, count_waiting(server_of, take(words)->text));
+    } else if (accept(words, "refusals")) {
+        give_number(o, count_refusals(server_of));
+    } else if (next_is(words, "holder") || next_is(words, "waiter")) {
+        const char *verb = take(words)->text;
+        read_line_of(server_of, verb, take(words)->text, o);
     } else if (accept(words, "clients")) {
         give_number(o, redis_clients(server_of));
     } else if (accept(words, "lasting")) {

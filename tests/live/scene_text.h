@@ -49,6 +49,13 @@ static inline struct word word_number(int64_t number)
     return word_text(text);
 }
 
+static inline const char *word_format(const char *format, const char *text)
+{
+    char *made = pool_take(strlen(format) + strlen(text) + 1);
+    sprintf(made, format, text);
+    return made;
+}
+
 static inline bool word_is(const struct word *word, const char *text)
 {
     return !word->quoted && strcmp(word->text, text) == 0;
