@@ -71,7 +71,7 @@
  *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder), holder at
  *     server 2 [FIELD] (the result, or a field, of nxl_lock_holder_at()),
  *     record FIELD (of nxl_record).
- *   Clients: connect (to all its servers), interrupt, free; leave events: the
+ *   Clients: connect (to all its servers), ask COMMAND, interrupt, free; leave events: the
  *     loop turns, but takes no event before one is waited for. Values: event
  *     (the next one: "hold of a: LOST"), lost (is the descriptor of losses
  *     ready?), holds NAME, description, message, prefix, servers, connected (to

@@ -4,6 +4,7 @@
 #define NXLOCK_TESTS_LIVE_SCENE_STEPS_H
 
 #include "live/scene_values.h"
+#include "api/private.h"
 #include "support/blanks.h"
 
 /* ----------------------------------------------------------------- actions */
@@ -85,10 +86,51 @@ static void play_lock(struct thing *t, struct words *words, struct outcome *o)
     }
 }
 
+/* "ask GETRANGE k 0 9", of server 1; the items of the answer, with blanks
+ * between them. */
+static void ask_by_client(
+    struct thing *t, struct words *words, struct outcome *o)
+{
+    const char *texts[96];
+    size_t lengths[96], count = 0;
+    struct answer *answer = NULL;
+    int64_t began_ms = test_now_ms();
+    while (has(words)) {
+        lengths[count] = words->at->length;
+        texts[count++] = take(words)->text;
+    }
+    int result = client_ask(t->client, 0, count, texts, lengths, &answer);
+    o->took_ms = test_now_ms() - began_ms;
+    if (result != NXL_OK) {
+        assert_null(answer);
+        give_result(o, result, nxl_client_errmsg(t->client));
+        return;
+    }
+    struct word all = word_text("");
+    for (size_t i = 0; i < answer_count(answer); i++) {
+        size_t length;
+        const char *item = answer_item(answer, i, &length);
+        o->none = !item;
+        struct word longer = word_of("", 0);
+        longer.text = pool_take(all.length + length + 2);
+        longer.length = all.length + (i > 0) + length;
+        memcpy(longer.text, all.text, all.length);
+        longer.text[all.length] = ' ';
+        if (item)
+            memcpy(longer.text + all.length + (i > 0), item, length);
+        longer.text[longer.length] = '\0';
+        all = longer;
+    }
+    give(o, all);
+    answer_free(answer);
+}
+
 static void play_client(struct thing *t, struct words *words, struct outcome *o)
 {
     if (accept(words, "interrupt"))
         nxl_client_interrupt(t->client);
+    else if (accept(words, "ask"))
+        ask_by_client(t, words, o);
     else if (accept(words, "connect"))
         connect_client(t);
     else if (accept(words, "leave") && accept(words, "events"))
