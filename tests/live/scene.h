@@ -71,12 +71,12 @@
  *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder), holder at
  *     server 2 [FIELD] (the result, or a field, of nxl_lock_holder_at()),
  *     record FIELD (of nxl_record).
- *   Clients: connect (to all its servers), ask COMMAND, interrupt, free; leave events: the
- *     loop turns, but takes no event before one is waited for. Values: event
- *     (the next one: "hold of a: LOST"), lost (is the descriptor of losses
- *     ready?), holds NAME, description, message, prefix, servers, connected (to
- *     how many), warnings (calls of options.warning), stats FIELD, facts FIELD
- *     [of server 2]: of nxl_stats, nxl_server_facts.
+ *   Clients: connect (to all its servers), ask COMMAND, interrupt, free;
+ *     leave events: the loop turns, but takes no event before one is waited
+ *     for. Values: event (the next one: "hold of a: LOST"), lost (is the
+ *     descriptor of losses ready?), holds NAME, description, message, prefix,
+ *     servers, connected (to how many), warnings (calls of options.warning),
+ *     stats FIELD, facts FIELD [of server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
  *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
  *     2, follow nobody; present expired (that certificate); step clock 3600, by
