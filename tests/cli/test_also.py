@@ -329,7 +329,7 @@ class Room(Cases):
                                  for line in lines),
                    "names that do not fit into one write are left out", err)
 
-    def crossing(self, times=200 if os.environ.get("NXLOCK_FULL") else 80):
+    def crossing(self, times=200 if os.environ.get("NXLOCK_FULL") else 50):
         """Two loops that name the same locks in opposite orders."""
         self.server.cli("FLUSHALL")
         file = self.write("held")

@@ -21,7 +21,7 @@ from table import Table, part
 FULL = os.environ.get("NXLOCK_FULL") == "1"
 # Seconds, jobs side by side, and how many periods of each. A row is for the
 # machine that is too busy for the one before: more time, and less to do.
-ROWS = ((6.0, 40, 25 if FULL else 4), (12.0, 20, 4), (24.0, 10, 4))
+ROWS = (((6.0, 40, 25) if FULL else (6.0, 24, 4)), (12.0, 20, 4), (24.0, 10, 4))
 OFFSETS = (0.0, 0.75, 1.5)  # of the machines' clocks
 JITTER = 0.2
 TOLERANCE = 1 / 10  # of a period: what --every allows for
