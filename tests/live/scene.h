@@ -152,7 +152,8 @@ enum interface { BLOCKING, EVENT_LOOP, DESCRIPTOR, INTERFACES };
 struct scene {
     char *name;
     unsigned line;
-    bool loop; /* calls go through the event loop */
+    bool loop;  /* calls go through the event loop */
+    bool alone; /* it is not played with several servers */
     bool by_descriptor;
     struct scene_step *steps;
     size_t count;

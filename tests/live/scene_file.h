@@ -34,6 +34,7 @@ static struct {
     struct scene_step *steps;
     size_t count, room;
     bool calls[INTERFACES]; /* through which interfaces */
+    bool alone;             /* with one server only */
     char *rows[ROWS_MAX];   /* the first one has the names of the columns */
     size_t row_count;
 } reading;
@@ -106,7 +107,8 @@ static void add_scene(const char *row, enum interface interface)
     struct scene *s = &file.scenes[file.count];
     if (file.count == SCENES_MAX)
         bad_line(reading.line, "too many scenes");
-    *s = (struct scene){.line = reading.line,
+    *s = (struct scene){.alone = reading.alone,
+        .line = reading.line,
         .loop = interface != BLOCKING,
         .by_descriptor = interface == DESCRIPTOR,
         .count = file.before_count + reading.count};
@@ -162,6 +164,10 @@ static void set_calls(const char *text, bool calls[INTERFACES])
 
 static void add_step(unsigned line, unsigned indent, const char *text)
 {
+    if (!strncmp(text, "not with several servers: ", 26)) {
+        reading.alone = true;
+        return;
+    }
     if (!strncmp(text, "calls: ", 7)) {
         set_calls(text, reading.calls);
         return;
