@@ -225,7 +225,9 @@ static const struct permit_row {
      * for a moment. */
     {"a pause",
         "take a+1/0 yes; stands 29900; take b+1/0 yes; stands 30010;"
-        "try c+1/0 yes; take d+1/0 no; join d+1/0 no; extend a+1/0 yes;"
+        "try c+1/0 yes; cmd SET {k}:nxl-w 1 PX 5000; try e+1/0 yes;"
+        "release e+1/0 yes; take d+1/0 no; join d+1/0 no; try e+1/0 no; quiet;"
+        "hold 3; line 1; extend a+1/0 yes;"
         "release a+1/0 yes; release b+1/0 yes; hold 1; line 1; stands 30010;"
         "release c+1/0 yes; told ?d+1/0; hold 0; line 1; stay d+1/0 no;"
         "take e+1/0 no; set x yes; release x yes; sleep 110; stay d+1/0 yes;"

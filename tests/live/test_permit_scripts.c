@@ -109,7 +109,8 @@ static void half_permitted(void **state)
     static const char all[] = "~k ~{k}:nxl-* +get +getrange +pttl +zrange "
                               "+time +exists +zadd +zrem +zcount +zscore "
                               "+zremrangebyscore +pexpire +del";
-    static const char *const needed[] = {"pexpire", "zadd", "del", "exists"};
+    static const char *const needed[] = {
+        "pexpire", "zadd", "del", "exists", "zrange"};
     struct peer owner = peer;
     redisReply *acl = redis_command(&server, "ACL", "WHOAMI", NULL);
     bool without = acl->type == REDIS_REPLY_ERROR;

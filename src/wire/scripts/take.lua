@@ -22,8 +22,8 @@ local left, s, wrong = -2, uncounted(key)
 if s then
     left, s = s.left, counted(s, key)
 end
--- The pause is not for a caller that never waits.
-if tries and s then
+-- The pause is not for a caller that never waits, but for those in line.
+if tries and s and not marked then
     s.pause = false
 end
 -- Most calls end here, before the functions are defined that others need.
@@ -59,9 +59,6 @@ if marked and redis.call('EXISTS', mark, line) > 0 then
         return failure
     elseif granted > 0 then
         s, left = look(key, token)
-        if tries and s and s.used then
-            s.pause = false
-        end
     end
     if stop then
         return {0, wait_of(s, key, token, left)}
@@ -73,6 +70,9 @@ if marked and redis.call('EXISTS', mark, line) > 0 then
             return {0, ends}
         end
     end
+end
+if tries and s and s.used then
+    s.pause = false
 end
 local fit, k, l, head = fits(s, token)
 if marked and fit then
