@@ -127,18 +127,3 @@ char *name_own(const char *prefix, const char *beside, const char *what)
                ? NULL
                : name;
 }
-
-bool name_keys(const char *prefix, const char *name, char **key, char **counter)
-{
-    *counter = NULL;
-    if (asprintf(key, "%s%s", prefix, name) < 0) {
-        *key = NULL;
-        return false;
-    }
-    *counter = name_companion(*key, COMPANION_COUNTER);
-    if (*counter)
-        return true;
-    free(*key);
-    *key = NULL;
-    return false;
-}

@@ -45,9 +45,4 @@ char *name_companion(const char *key, enum companion what);
  * NULL as beside: "nxlock". The caller frees it. NULL: no memory. */
 char *name_own(const char *prefix, const char *beside, const char *what);
 
-/* The keys of a lock: its own, which is prefix and name, and its fencing
- * counter's; the caller frees both. False: no memory, and both are NULL. */
-bool name_keys(
-    const char *prefix, const char *name, char **key, char **counter);
-
 #endif

@@ -409,7 +409,7 @@ static int check_complete(struct args *args)
     return 0;
 }
 
-int args_read(struct args *args, enum command command, char **words)
+static int args_read(struct args *args, enum command command, char **words)
 {
     struct walk walk = {.args = args, .at = words};
 

@@ -10,9 +10,6 @@
 /* Parses the words after the command word. 0, or EXIT_USAGE or EXIT_INTERNAL
  * after saying why; *args must be freed in any case. */
 int args_parse(struct args *args, enum command command, char **words);
-/* The same for the beginning of a command line: what it lacks, and options that
- * do not go together, are no mistake. */
-int args_read(struct args *args, enum command command, char **words);
 void args_free(struct args *args);
 
 #endif

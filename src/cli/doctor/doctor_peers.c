@@ -71,7 +71,8 @@ int64_t peer_number(const struct peer *peer, const char *name)
                : -1;
 }
 
-int64_t peer_time_us(const struct peer *peer)
+/* The server's time in microseconds since 1970; -1: it does not tell. */
+static int64_t peer_time_us(const struct peer *peer)
 {
     struct answer *answer;
     int64_t s, us;
@@ -112,7 +113,7 @@ bool peer_read(struct peer *peer)
     return peer->result == NXL_OK || peer->facts.logged_in;
 }
 
-void peer_free(struct peer *peer)
+static void peer_free(struct peer *peer)
 {
     answer_free(peer->info);
     nxl_client_free(peer->client);

@@ -87,7 +87,6 @@ int peer_ask(const struct peer *peer, const char *text, const char *last,
 
 /* Reads INFO and the facts. False: no login. */
 bool peer_read(struct peer *peer);
-void peer_free(struct peer *peer);
 
 /* The value of a field "name:value" of INFO into out, which is returned; "":
  * there is none. */
@@ -95,9 +94,6 @@ const char *peer_field(
     const struct peer *peer, const char *name, char out[FIELD_ROOM]);
 /* The same as a number; -1: it is unknown. */
 int64_t peer_number(const struct peer *peer, const char *name);
-
-/* The server's time in microseconds since 1970; -1: it does not tell. */
-int64_t peer_time_us(const struct peer *peer);
 
 /* The client's error message, without the address that begins each finding. */
 const char *peer_why(const struct peer *peer);

@@ -169,11 +169,11 @@ void holder_json_who(struct json *json, const nxl_holder *holder)
     }
     if (holder->label) {
         const char *label = foreign(holder->label);
-        json_text(json, "label", label, strlen(label));
+        json_string(json, "label", label);
         if (label_read(label, &parts)) {
             json_text(json, "host", label, parts.host);
             json_number(json, "pid", parts.pid);
-            json_text(json, "program", parts.program, strlen(parts.program));
+            json_string(json, "program", parts.program);
         }
     }
     json_foreign(json, "owner", holder->value, TOKEN_SHOWN);

@@ -16,19 +16,15 @@
 
 /* ---------------------------------------------------------------- reading */
 
-void holding_add(struct holding *held, int64_t weight, int64_t permits)
-{
-    held->count++;
-    held->used += weight > 0 ? weight : 1;
-    if (permits > 0 && (held->permits == 0 || permits < held->permits))
-        held->permits = permits;
-}
-
 static void add(struct holders *holders, const nxl_holder *holder)
 {
-    int64_t left_ms = holder->left_ms;
+    struct holding *held = &holders->held;
+    int64_t left_ms = holder->left_ms, permits = holder->permits;
 
-    holding_add(&holders->held, holder->weight, holder->permits);
+    held->count++;
+    held->used += holder->weight > 0 ? holder->weight : 1;
+    if (permits > 0 && (held->permits == 0 || permits < held->permits))
+        held->permits = permits;
     if (left_ms >= 0 && (holders->least_ms < 0 || left_ms < holders->least_ms))
         holders->least_ms = left_ms;
 }
@@ -286,7 +282,7 @@ void holders_json_held(struct json *json, const struct holding *held)
 {
     const char *kind = held->permits > 0 ? "permits" : "shared";
 
-    json_text(json, "kind", kind, strlen(kind));
+    json_string(json, "kind", kind);
     json_number(json, "permits_held", held->used);
     if (held->permits > 0)
         json_number(json, "permits", held->permits);

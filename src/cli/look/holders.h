@@ -56,10 +56,6 @@ void holders_subtract(struct holders *holders, int64_t ms);
 /* The share that the command line asks for. */
 struct share holders_wanted(const struct args *args);
 
-/* Adds a holder, with its permits and its limit; a weight of 0: it takes one.
- */
-void holding_add(struct holding *held, int64_t weight, int64_t permits);
-
 /* Could a lock of this share be granted beside them? */
 bool holders_leave_room(const struct holders *holders, struct share wanted);
 

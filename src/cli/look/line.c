@@ -179,8 +179,7 @@ void line_json(struct json *json, const struct line *line)
 
     if (line->unknown[0] != '\0') {
         json_null(json, "waiting");
-        json_text(
-            json, "waiting_unknown", line->unknown, strlen(line->unknown));
+        json_string(json, "waiting_unknown", line->unknown);
         return;
     }
     json_number(json, "waiting", (int64_t)line_waiting(line));

@@ -91,8 +91,8 @@ static void print_json(const struct scan *scan, const struct found *f,
 
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
-    json_text(&json, "name", f->name, strlen(f->name));
-    json_text(&json, "state", state, strlen(state));
+    json_string(&json, "name", f->name);
+    json_string(&json, "state", state);
     if (f->state) {
         holder_json_who(&json, &holders->first);
         record_json(&json, &f->record);

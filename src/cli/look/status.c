@@ -26,7 +26,7 @@ static void json_state(struct json *json, const nxl_holder *holder)
 {
     const char *state = !holder || holder_is_over(holder) ? "free" : "held";
 
-    json_text(json, "state", state, strlen(state));
+    json_string(json, "state", state);
     if (holder)
         holder_json(json, holder);
 }
@@ -48,13 +48,13 @@ static void json_server(
     if (rc == NXL_OK)
         holder_subtract(&holder, ms_between(at, nxl_now_ns()));
     nxl_client_describe_server(session->client, i, server, sizeof(server));
-    json_text(json, "server", server, strlen(server));
+    json_string(json, "server", server);
     if (rc == NXL_OK || rc == NXL_FREE) {
         json_state(json, rc == NXL_OK ? &holder : NULL);
     } else {
         const char *why = why_unknown(session, i, rc);
-        json_text(json, "state", "unknown", strlen("unknown"));
-        json_text(json, "why", why, strlen(why));
+        json_string(json, "state", "unknown");
+        json_string(json, "why", why);
     }
 }
 
@@ -74,7 +74,7 @@ static void print_json(struct session *session, const struct finding *found)
 
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
-    json_text(&json, "name", name, strlen(name));
+    json_string(&json, "name", name);
     json_state(&json, found->holders ? &found->holders->first : NULL);
     if (found->holders && found->holders->shared)
         holders_json(&json, found->holders);
@@ -82,9 +82,9 @@ static void print_json(struct session *session, const struct finding *found)
         line_json(&json, found->line);
     if (count == 1) {
         nxl_client_describe(session->client, server, sizeof(server));
-        json_text(&json, "server", server, strlen(server));
+        json_string(&json, "server", server);
         if (partial_words(session->client, warning))
-            json_text(&json, "warning", warning, strlen(warning));
+            json_string(&json, "warning", warning);
     } else {
         json_list_begin(&json, "servers");
         for (size_t i = 0; i < count; i++) {

@@ -103,15 +103,15 @@ static void print_json(const struct once_view *view)
 
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
-    json_text(&json, "name", name, strlen(name));
-    json_text(&json, "state", state, strlen(state));
+    json_string(&json, "name", name);
+    json_string(&json, "state", state);
     if (record->state != NXL_ONCE_NONE) {
         holder_make(&holder, slice_of(record->token), 0);
         holder_json_who(&json, &holder);
         record_json(&json, record);
         const char *fingerprint = foreign(record->fingerprint);
         if (fingerprint[0] != '\0')
-            json_text(&json, "fingerprint", fingerprint, strlen(fingerprint));
+            json_string(&json, "fingerprint", fingerprint);
         if (record->state == NXL_ONCE_DONE)
             json_result(&json, record);
     }

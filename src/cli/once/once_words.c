@@ -119,7 +119,7 @@ static void json_time(struct json *json, const char *name, int64_t ms)
         return;
     }
     date_rfc3339(text, ms / MS_PER_S);
-    json_text(json, name, text, strlen(text));
+    json_string(json, name, text);
 }
 
 void record_json(struct json *json, const nxl_record *record)

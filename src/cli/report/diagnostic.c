@@ -39,13 +39,13 @@ static void print(const struct diagnostics *f, enum level level,
     }
     json_begin(&json, stdout);
     json_number(&json, "v", JSON_VERSION);
-    json_text(&json, "level", names[level], strlen(names[level]));
+    json_string(&json, "level", names[level]);
     if (f->server)
-        json_text(&json, "server", f->server, strlen(f->server));
-    json_text(&json, "what", what, strlen(what));
-    json_text(&json, "finding", words, strlen(words));
+        json_string(&json, "server", f->server);
+    json_string(&json, "what", what);
+    json_string(&json, "finding", words);
     if (remedy)
-        json_text(&json, "remedy", remedy, strlen(remedy));
+        json_string(&json, "remedy", remedy);
     json_end(&json);
 }
 

@@ -158,12 +158,6 @@ static void write_text(const struct event *event)
     write_entry(entry, (size_t)length);
 }
 
-static void put_word(struct json *json, const char *member, const char *word)
-{
-    if (word)
-        json_text(json, member, word, strlen(word));
-}
-
 /* All names, each with its fencing token if the event has these. */
 static void put_names(struct json *json, const struct event *event)
 {
@@ -172,7 +166,7 @@ static void put_names(struct json *json, const struct event *event)
     json_list_begin(json, "names");
     for (size_t i = 0; i <= event->also_count; i++) {
         json_item(json, &item, i == 0);
-        put_word(&item, "name", i == 0 ? event->name : event->also[i - 1]);
+        json_string(&item, "name", i == 0 ? event->name : event->also[i - 1]);
         if (event->fences && event->fences[i] > 0)
             json_number(&item, "fence", (int64_t)event->fences[i]);
         json_item_end(&item);
@@ -185,18 +179,18 @@ static void put_words(struct json *json, const struct event *event)
 {
     char why[WHY_ROOM];
 
-    put_word(json, "label", event->label);
-    put_word(json, "holder", event->holder);
+    json_string(json, "label", event->label);
+    json_string(json, "holder", event->holder);
     if (event->kind == EVENT_SKIPPED)
-        put_word(json, "reason", event_skip_word(event->skip));
+        json_string(json, "reason", event_skip_word(event->skip));
     if (event->kind == EVENT_ENDED)
-        put_word(json, "result", event_result_word(event->result));
+        json_string(json, "result", event_result_word(event->result));
     if (event->why) {
         snprintf(why, sizeof(why), "%s", event->why);
         clean_text(why, strlen(why));
-        put_word(json, "why", why);
+        json_string(json, "why", why);
     }
-    put_word(json, "busy", event->busy);
+    json_string(json, "busy", event->busy);
 }
 
 static void put_json(
@@ -206,11 +200,11 @@ static void put_json(
     int64_t number;
 
     json_number(json, "v", JSON_VERSION);
-    put_word(json, "time", utc_words(when, &event->time));
-    put_word(json, "event", event_kind_word(event->kind));
+    json_string(json, "time", utc_words(when, &event->time));
+    json_string(json, "event", event_kind_word(event->kind));
     json_number(json, "priority", event_priority(event));
     json_number(json, "pid", getpid());
-    put_word(json, "name", extent == NAME_CUT ? event->shown : event->name);
+    json_string(json, "name", extent == NAME_CUT ? event->shown : event->name);
     if (extent < ONLY_NAME)
         put_words(json, event);
     if (event->also_count > 0 && extent == WHOLE)
@@ -220,7 +214,7 @@ static void put_json(
             json_number(json, numbers[i].json, number);
     }
     if (extent < ONLY_NAME)
-        put_word(json, "message", event->sentence);
+        json_string(json, "message", event->sentence);
     json_end(json);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/report/json.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/report/utf8.h"
 
@@ -52,6 +53,12 @@ void json_text(
 {
     begin_member(json, name);
     put_string(json->out, text, length);
+}
+
+void json_string(struct json *json, const char *name, const char *text)
+{
+    if (text)
+        json_text(json, name, text, strlen(text));
 }
 
 void json_number(struct json *json, const char *name, int64_t number)

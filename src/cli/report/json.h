@@ -23,6 +23,8 @@ void json_begin(struct json *json, FILE *out);
 /* text may have any bytes: what is not UTF-8 becomes U+FFFD. */
 void json_text(
     struct json *json, const char *name, const char *text, size_t length);
+/* The same of a zero-terminated text; NULL: there is no such member. */
+void json_string(struct json *json, const char *name, const char *text);
 void json_number(struct json *json, const char *name, int64_t number);
 void json_true(struct json *json, const char *name);
 void json_null(struct json *json, const char *name);

@@ -46,7 +46,7 @@ struct session {
     bool fenced;            /* run: the lock gets a fencing token */
     char unfenced[512];     /* run: why it gets none; "": it gets one */
     char refused[512];      /* how the last attempt to acquire failed, or "" */
-    uint64_t granted; /* when the lock was acquired, of nxl_now_ns() */
+    uint64_t granted;       /* when the lock was acquired, of nxl_now_ns() */
 };
 
 /* Before session_open(), which does the same, if that may not be reached:
