@@ -3,7 +3,7 @@
 #
 # Which lines and branches of the library the tests reach, by gcov: of each
 # folder, and of each file the lines that nothing reached. Builds in DIR, which
-# is made if there is none, and runs the suites unit, fake and live of the
+# is made if there is none, and runs the suites unit, fake, live and fuzz of the
 # library (not those of the command).
 #
 #     sh tests/coverage.sh DIR [FOLDER...]     all of src but the command
@@ -41,7 +41,7 @@ fi
 find "$dir/src" -name '*.gcda' -exec rm -f {} +
 # By name, for the suite "live" has the command's tests too.
 tests=$(meson test -C "$dir" --no-rebuild --list --suite unit --suite fake \
-    --suite live 2> /dev/null | sed 's/.* //' | grep -v '^cli_')
+    --suite live --suite fuzz 2> /dev/null | sed 's/.* //' | grep -v '^cli_')
 # shellcheck disable=SC2086 # a list of words
 meson test -C "$dir" --num-processes 4 --timeout-multiplier 3 \
     $tests > "$log" 2>&1 || {

@@ -14,6 +14,7 @@
 #define JOIN_TEST "> EVALSHA sha:line_wait" WAITS "1 1\n"
 #define STAY "> EVALSHA sha:line_wait" WAITS "0\n"
 #define STAY_TEST "> EVALSHA sha:line_wait" WAITS "0 1\n"
+#define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
 #define GAP "> EVALSHA sha:release 1 k T ?75\n"
@@ -71,6 +72,32 @@ static void whether_somebody_listens(void **state)
     play_line(VERB_STAY, true, STAY_TEST "[:1]", "granted", 0, false);
     play_line(VERB_STAY, true, STAY_TEST "[:0 :5 :1]", BROKEN, 0, false);
     play_line(VERB_STAY, false, STAY "[:0 :5 :1 :1]", BROKEN, 0, false);
+}
+
+static void a_stay(void **state)
+{
+    (void)state;
+    play_line(VERB_STAY, false, STAY "[:1]", "granted", 0, false);
+    play_line(VERB_STAY, false, STAY "[:-1]", "not mine", 0, false);
+    play_line(VERB_STAY, false, STAY "[:0 :9 :1]", "busy 9", 1, false);
+    /* A JOIN puts it in line if it is not there. */
+    play_line(VERB_JOIN, false, JOIN "[:-1]", BROKEN, 0, false);
+}
+
+static void what_is_no_answer(void **state)
+{
+    static const char *const replies[] = {":1", "nil", "+OK", "$1", "[]",
+        "[:2]", "[:0]", "[:0 :1]", "[:0 :-3 :1]", "[:0 :5 :-1]",
+        "[:0 :5 :4294967296]", "[:1 :1 :1]", "[$1]", "[:0 $5 :1]",
+        "[nil :5 :1]", "[:0 :5 :1 :1 :1]"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+        char lines[256];
+        snprintf(lines, sizeof(lines), "%s%s", STAY, replies[i]);
+        play_line(VERB_STAY, false, lines, BROKEN, 0, false);
+        assert_int_equal(dialect.line_refused, FAULT_NONE);
+    }
 }
 
 /* A refusal of the command is remembered for a while. One that may be about
@@ -191,6 +218,24 @@ static void what_a_join_may_still_do(void **state)
     assert_true(exchange_may_undo(&x));
     assert_false(exchange_end_is_in_value(&x));
     assert_int_equal(exchange_deciding_reply(&x, false), 0);
+}
+
+static void a_release_by_who_may_be_in_line(void **state)
+{
+    static const struct {
+        const char *reply, *outcome;
+    } cases[] = {{":0", "not mine"}, {":1", "mine"}, {":2", "mine"},
+        {":3", "mine"}, {":4", "mine"}, {":5", "mine"}, {":6", BROKEN},
+        {"[:3]", BROKEN}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin_line(VERB_RELEASE, false);
+        assert_string_equal(sends(), LEAVE);
+        answer(cases[i].reply);
+        assert_string_equal(outcome(), cases[i].outcome);
+        assert_true(exchange_compares(&x));
+    }
 }
 
 #define WATCHED "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n+OK\n"
@@ -387,6 +432,10 @@ static void the_next_number(void **state)
     sends();
     assert_int_equal(answer("-WRONGTYPE x"), EXCHANGE_DONE);
     assert_string_equal(outcome(), "wrong type: WRONGTYPE x");
+    exchange_begin(&x, &verb, NULL);
+    sends();
+    assert_int_equal(answer("+OK"), EXCHANGE_DONE);
+    assert_string_equal(outcome(), BROKEN);
 }
 
 int main(void)
@@ -394,10 +443,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_join),
         cmocka_unit_test(whether_somebody_listens),
+        cmocka_unit_test(a_stay),
+        cmocka_unit_test(what_is_no_answer),
         cmocka_unit_test(refusals),
         cmocka_unit_test(another_connection_knows_nothing),
         cmocka_unit_test(no_line_of_timestamps),
         cmocka_unit_test(what_a_join_may_still_do),
+        cmocka_unit_test(a_release_by_who_may_be_in_line),
         cmocka_unit_test(a_release_where_scripts_are_refused_by_now),
         cmocka_unit_test(a_release_that_hands_over_to_nobody),
         cmocka_unit_test(a_release_with_somebody_behind),

@@ -30,6 +30,46 @@ static void it_goes_out_as_it_is(void **state)
     buf_free(&out);
 }
 
+/* Of a command that changes something, only 1 and 0 are answers. */
+static void a_change_is_answered_by_a_number(void **state)
+{
+    static const struct {
+        struct reply reply;
+        bool changes;
+        enum outcome_kind kind;
+    } rows[] = {
+        {{.kind = REPLY_INTEGER, .integer = 1}, true, OUTCOME_MINE},
+        {{.kind = REPLY_INTEGER, .integer = 0}, true, OUTCOME_NOT_MINE},
+        {{.kind = REPLY_INTEGER, .integer = 2}, true, OUTCOME_FAULT},
+        {{.kind = REPLY_INTEGER, .integer = -1}, true, OUTCOME_FAULT},
+        {{.kind = REPLY_STATUS, .bytes = {"OK", 2}}, true, OUTCOME_FAULT},
+        {{.kind = REPLY_NIL}, true, OUTCOME_FAULT},
+        {{.kind = REPLY_ARRAY}, true, OUTCOME_FAULT},
+        {{.kind = REPLY_STATUS, .bytes = {"OK", 2}}, false, OUTCOME_MINE},
+        {{.kind = REPLY_NIL}, false, OUTCOME_MINE},
+    };
+    const struct slice words[] = {slice_of("DEL"), slice_of("k")};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct reply_values values = {.list = NULL};
+        struct verb verb = {.kind = VERB_QUERY,
+            .args = words,
+            .arg_count = 2,
+            .values = &values,
+            .changes = rows[i].changes};
+        struct exchange x = {.verb = NULL};
+        struct dialect dialect = {.connection = 1};
+        struct buf out = {.data = NULL};
+        exchange_begin(&x, &verb, NULL);
+        assert_int_equal(exchange_encode(&x, &dialect, &out), 1);
+        assert_int_equal(exchange_reply(&x, &rows[i].reply), EXCHANGE_DONE);
+        assert_int_equal(x.outcome.kind, rows[i].kind);
+        assert_int_equal(x.outcome.unsure, rows[i].kind == OUTCOME_FAULT);
+        buf_free(&out);
+    }
+}
+
 /* ------------------------------------------------------------- the reader */
 
 static struct reader *reader;
@@ -118,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_goes_out_as_it_is),
+        cmocka_unit_test(a_change_is_answered_by_a_number),
         cmocka_unit_test_setup_teardown(any_form_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             it_is_strict_behind_it, set_up, tear_down),

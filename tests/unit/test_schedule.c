@@ -96,6 +96,14 @@ static void it_ends_with_the_most(void **state)
     }
 }
 
+static void a_deadline_never_comes_nearer(void **state)
+{
+    (void)state;
+    begin(NEVER, 1);
+    schedule_renewed(&h, START, START + 1);
+    assert_int_equal(h.deadline, START + LEASE);
+}
+
 static void one_answer_is_waited_for_a_tenth(void **state)
 {
     (void)state;
@@ -117,6 +125,7 @@ int main(void)
         cmocka_unit_test(many_go_together),
         cmocka_unit_test(little_is_left_at_first),
         cmocka_unit_test(it_ends_with_the_most),
+        cmocka_unit_test(a_deadline_never_comes_nearer),
         cmocka_unit_test(one_answer_is_waited_for_a_tenth),
     };
     return cmocka_run_group_tests_name("holding", tests, NULL, NULL);

@@ -183,6 +183,42 @@ static void a_script_that_is_not_there_goes_whole(void **state)
     PLAY(rows);
 }
 
+/* Those that hold a lock together: pairs of a value and the time that it has
+ * left, and nothing else. */
+static void holders_are_listed(void **state)
+{
+    static const struct {
+        enum reply_kind kind;
+        bool nested;
+        const char *values[5], *outcome;
+    } rows[] = {
+        {REPLY_ARRAY, false, {"a", "5", "b", "7"}, "seen 'a' 5"},
+        {REPLY_ARRAY, false, {"a", "-1"}, "seen 'a' for ever"},
+        {REPLY_ARRAY, false, {NULL}, "free"},
+        {REPLY_ARRAY, true, {"a", "5"}, BROKEN},
+        {REPLY_ARRAY, false, {"a", "5", "b"}, BROKEN},
+        {REPLY_ARRAY, false, {"a", "b"}, BROKEN},
+        {REPLY_ARRAY, false, {"a", "-3"}, BROKEN},
+        {REPLY_STRING, false, {"a", "5"}, BROKEN},
+        {REPLY_NIL, false, {NULL}, BROKEN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct reply_values values = {.list = NULL};
+        struct reply reply = {.kind = rows[i].kind, .nested = rows[i].nested};
+        begin('i', 0);
+        verb.values = &values;
+        exchange_begin(&x, &verb, NULL);
+        sends();
+        for (size_t k = 0; rows[i].values[k]; k++)
+            reply_values_add(&values, slice_of(rows[i].values[k]));
+        assert_int_equal(exchange_reply(&x, &reply), EXCHANGE_DONE);
+        assert_string_equal(outcome(), rows[i].outcome);
+        reply_values_free(&values);
+    }
+}
+
 static void whole_from_the_start(void **state)
 {
     (void)state;
@@ -206,6 +242,7 @@ int main(void)
         cmocka_unit_test(what_is_kept),
         cmocka_unit_test(an_inspect),
         cmocka_unit_test(a_script_that_is_not_there_goes_whole),
+        cmocka_unit_test(holders_are_listed),
         cmocka_unit_test(whole_from_the_start),
     };
     return cmocka_run_group_tests_name("scripted", tests, NULL, NULL);
