@@ -275,6 +275,20 @@ class Room(Cases):
                     r"all\theld\ta\t(80|7\d)s\t3/3"])
         self.gives("three servers, JSON", ["list", "most", "--json", *options],
                    0, r'.*"at":2,"of":3\}\n')
+        now = int(second.cli("TIME").split()[0]) * 1000
+        for server, first, ms in ((self.server, "5", 80000),
+                                  (second, "1", 90000)):
+            server.cli("ZADD", "joined", str(now + ms),
+                       f"{first}{UUID[1:]}+1/0",
+                       str(17592186044416 + now), "nxl=1/0")
+            server.cli("PEXPIRE", "joined", str(ms))
+        third.cli("SET", "joined", f"3{UUID[1:]}@x", "PX", "50000")
+        self.lists("a shared lock that several joined, and another's token",
+                   ["joined", *options],
+                   [r"joined\theld\t1fa459ea.*, shared\t(80|7\d)s\t2/3",
+                    r"joined\tpartial\tx\t(50|4\d)s\t1/3"])
+        for server in servers:
+            server.cli("DEL", "joined")
         third.process.kill()
         third.process.wait()
         self.lists("one of three is away", options,

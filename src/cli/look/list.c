@@ -28,10 +28,11 @@ static int compare(const struct found *one, const struct found *two)
         return order;
     if (!one->state != !two->state)
         return one->state ? -1 : 1;
+    bool shared = one->held.count > 0;
+    if (shared != (two->held.count > 0))
+        return shared ? -1 : 1;
     /* Several holders come and go, and each server may show another one. */
-    if (one->held.count > 0 && two->held.count > 0)
-        return 0;
-    return strcmp(one->token, two->token);
+    return shared ? 0 : strcmp(one->token, two->token);
 }
 
 /* The one with most left first. */
