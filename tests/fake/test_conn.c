@@ -1,58 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose reply is it? Each goes to its command; one that cannot be an answer
- * ends the connection, and nothing behind it is believed. And what a server
- * does to a connection that nobody uses is not the next call's fault. */
+/*
+ * Whose reply is it? Each goes to its command; one that cannot be an answer
+ * ends the connection, and nothing behind it is believed. Connections that are
+ * lost while nobody uses them, and late replies, are in
+ * unit/scenes/server.scenes and request.scenes.
+ */
 #include "rig.h"
 
 #define PARAMS "timeout_ms=1000"
-
-/* ------------------------------------------------------- lost while idle */
-
-/* Every operation finds it dead and takes a new connection. */
-static void dead_while_idle_is_replaced(void **state)
-{
-    (void)state;
-    static const char *const ends[] = {"CLOSE", "RESET"};
-    for (int i = 0; i < 4; i++) {
-        const char *end = ends[i / 2];
-        struct script s = {0};
-        add(&s, SHAKE GRANT "WAIT-FOR one\n%s\n" NEXT, end);
-        add(&s, SHAKE EXTEND_T "SEND :30000\\r\\n\nWAIT-FOR two\n%s\n" NEXT,
-            end);
-        add(&s, SHAKE DROP_T ONE "WAIT-FOR three\n%s\n" NEXT SHAKE WORKS, end);
-        struct rig r = rig_open(s.text, i % 2 ? 't' : 'u', PARAMS);
-        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
-        rig_hang_up(&r, "one");
-        rig_idle();
-        assert_ends(nxl_lock_extend(r.lock, 0), NXL_OK, 200);
-        rig_hang_up(&r, "two");
-        rig_idle();
-        assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
-        rig_hang_up(&r, "three");
-        rig_idle();
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
-
-/* It answered what had been given up, and then closed. */
-static void dead_behind_late_replies_is_replaced(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 4; i++) {
-        struct rig r =
-            rig_ready(i / 2 ? READY SET_T UNDO_T OK ONE
-                          "WAIT-FOR close\nCLOSE\n" NEXT SHAKE WORKS
-                            : READY SET_T UNDO_T "WAIT-FOR close\n" NIL ZERO
-                                                 "CLOSE\n" NEXT SHAKE WORKS,
-                i % 2 ? 't' : 'u', "timeout_ms=500", false);
-        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 500);
-        rig_hang_up(&r, "close");
-        rig_idle();
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
 
 /* ------------------------------------------------------ nobody asked for it */
 
@@ -193,37 +148,13 @@ static void nothing_behind_nonsense_is_believed(void **state)
     rig_close(&r);
 }
 
-/* What was given up is answered while another name's acquire waits: each
- * reply comes by itself, and none is taken for another. */
-static void late_replies_are_not_the_next_ones(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct rig r =
-            rig_open(SHAKE SET_T UNDO_T "EXPECT SET other $o NX PX 20000\n" OK
-                                        "DELAY 20\n" ONE "DELAY 20\n" NIL WORKS,
-                i ? 't' : 'u', "timeout_ms=200");
-        nxl_lock *other = lock_of_name(r.client, "other", 20000);
-        assert_ends(nxl_lock_acquire(r.lock, 0), NXL_UNKNOWN, 200);
-        assert_takes(nxl_lock_acquire(other, 0), NXL_BUSY, 35, 200);
-        assert_not_held(other);
-        assert_not_held(r.lock);
-        assert_works(r.lock);
-        nxl_lock_free(other);
-        rig_close(&r);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dead_while_idle_is_replaced),
-        cmocka_unit_test(dead_behind_late_replies_is_replaced),
         cmocka_unit_test(an_extra_reply_behind_another),
         cmocka_unit_test(an_extra_reply_while_idle),
         cmocka_unit_test(each_gets_its_own),
         cmocka_unit_test(nothing_behind_nonsense_is_believed),
-        cmocka_unit_test(late_replies_are_not_the_next_ones),
     };
     return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
 }
