@@ -229,51 +229,6 @@ static bool client_accepts(const nxl_client_options *options)
     return options_client(options, &settings, &client.errmsg);
 }
 
-static void client_schemes(void **state)
-{
-    (void)state;
-    struct settings settings;
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    options.scheme = NXL_SCHEME_TIMESTAMP;
-    options.interop = 1;
-    assert_true(options_client(&options, &settings, &client.errmsg));
-    assert_int_equal(settings.scheme, NXL_SCHEME_TIMESTAMP);
-    assert_int_equal(settings.interop, 1);
-    options.scheme = 2;
-    assert_false(client_accepts(&options));
-    assert_contains(client.errmsg.data,
-        "scheme is 2; it must be 0 (auto) or 1 (timestamp)");
-    options.scheme = -1;
-    assert_false(client_accepts(&options));
-    options.scheme = 0;
-    options.interop = 2;
-    assert_false(client_accepts(&options));
-    assert_contains(client.errmsg.data, "interop is 2");
-}
-
-static void client_defaults_and_prefix(void **state)
-{
-    (void)state;
-    static char prefix[1026];
-    struct settings settings;
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    assert_true(options_client(NULL, &settings, &client.errmsg));
-    assert_int_equal(settings.timeout_ms, 2000);
-    assert_int_equal(settings.max_ttl_ms, 60000);
-    assert_int_equal(settings.drift_ppm, 10000);
-    assert_int_equal(settings.keepalive_s, 15);
-    assert_int_equal(settings.scheme, NXL_SCHEME_AUTO);
-    assert_int_equal(settings.interop, 0);
-    assert_null(settings.login.password);
-    memset(prefix, 'p', 1024);
-    options.prefix = prefix;
-    assert_true(client_accepts(&options));
-    prefix[1024] = 'p';
-    assert_false(client_accepts(&options));
-    assert_contains(client.errmsg.data,
-        "prefix has 1025 bytes; it must have 1 to 1024 bytes");
-}
-
 static void client_sizes(void **state)
 {
     (void)state;
@@ -367,8 +322,6 @@ int main(void)
         options_test(ttl_bounds),
         options_test(retry_delays),
         options_test(names_and_labels),
-        options_test(client_schemes),
-        options_test(client_defaults_and_prefix),
         options_test(client_sizes),
         options_test(client_of_a_smaller_structure),
         options_test(client_of_options_and_url),
