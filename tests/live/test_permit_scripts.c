@@ -158,7 +158,7 @@ static void half_permitted(void **state)
 static void a_release_that_lacks_rights(void **state)
 {
     (void)state;
-    static const char *const lacking[] = {"pexpire", "del"};
+    static const char *const lacking[] = {"pexpire", "del", "zcount"};
     struct peer owner = peer;
     redisReply *acl = redis_command(&server, "ACL", "WHOAMI", NULL);
     bool without = acl->type == REDIS_REPLY_ERROR;
@@ -167,7 +167,8 @@ static void a_release_that_lacks_rights(void **state)
         skip();
     for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
         char rights[100];
-        assert_null(permit_scene("take a+1/4 yes; take b+1/4 yes"));
+        assert_null(permit_scene("take a+1/4 yes; take b+1/4 yes;"
+                                 "join d+4/4 no"));
         snprintf(rights, sizeof(rights), "~* &* +@all -%s", lacking[i]);
         peer_as(&peer, rights);
         assert_kind(permit_verb("release", "a+1/4", LEASE_MS), OUTCOME_MINE);
@@ -175,6 +176,7 @@ static void a_release_that_lacks_rights(void **state)
         redisFree(peer.c);
         peer = owner;
         const char *failed = permit_scene("release a+1/4 no; release b+1/4 no;"
+                                          "join d+4/4 yes; release d+4/4 yes;"
                                           "take c+2/2 yes; release c+2/2 yes");
         if (failed)
             print_error("without %s: %s\n", lacking[i], failed);

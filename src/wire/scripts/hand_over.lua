@@ -98,8 +98,13 @@ local function give_back(s, key, token, mark, how, gone, shared)
         how = pause and '?100' or how
     end
     if gone == 2 and s then
-        -- Others still hold it. The rest of the state is as it was.
-        s = counted(s, key)
+        -- Others still hold it. The rest of the state is as it was. Who may not
+        -- count them cannot hand over, but has released it.
+        local known
+        known, s = pcall(counted, s, key)
+        if not known then
+            return 4
+        end
     end
     if not tonumber(gone) then
         -- It could not delete the mark: deletes the key alone. 1 deleted key
