@@ -4,7 +4,7 @@
 -- Asked by a client that waits for an exclusive lock without a line. With
 -- ARGV[1] > 0, if several hold the lock, nobody joins them for so many ms: the
 -- mark becomes '+' and when that ends, in Unix time by the server's clock, see
--- hold_back_ends() in lock.lua. Else others, one after the other, could keep
+-- hold_back_ends() in drop.lua. Else others, one after the other, could keep
 -- the lock away from this client for ever. The mark of a line stays as it is.
 -- One that a line has found here, and relies on, lasts as long as before.
 -- Who may not do that is told all the same what is known.
