@@ -43,7 +43,7 @@ root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 support=$root/tests/support
 # Most tests are asleep most of their time, so more at once than there are
 # processors; not many more, for they hold calls to their deadlines.
-jobs=8
+jobs=11
 jobs_fake=6
 jobs_instrumented=5
 started=$(date +%s)
