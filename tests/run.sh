@@ -43,9 +43,9 @@ root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 support=$root/tests/support
 # Most tests are asleep most of their time, so more at once than there are
 # processors; not many more, for they hold calls to their deadlines.
-jobs=11
+jobs=13
 jobs_fake=6
-jobs_instrumented=5
+jobs_instrumented=6
 started=$(date +%s)
 seeds=500 # the suite sim has these
 releases=bookworm

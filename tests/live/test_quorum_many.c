@@ -46,7 +46,8 @@ static void hold(const struct member *m)
     ++*mine;
     int writers = now.writers, readers = now.readers;
     now.wrong += writers > 1 || (writers && readers);
-    now.counter += m->writes;
+    if (m->writes)
+        now.counter++;
     now.grants[m->writes]++;
     usleep(HOLD_US);
     now.wrong += !nxl_lock_held(m->lock);
