@@ -56,8 +56,10 @@ static void a_child(void **state)
 static void no_memory(void **state)
 {
     bool failed = true;
-    if (!alloc_counts() || live_tls()) /* OpenSSL has other words for it */
-        skip();
+    if (!alloc_counts())
+        test_skip("a sanitizer has the allocator");
+    if (live_tls())
+        test_skip("OpenSSL has other words for it");
     for (unsigned n = 1; failed; n++) {
         open_as("", "");
         alloc_fail_at(n);
