@@ -45,7 +45,7 @@ support=$root/tests/support
 # processors; not many more, for they hold calls to their deadlines.
 jobs=13
 jobs_fake=6
-jobs_instrumented=6
+jobs_instrumented=5
 started=$(date +%s)
 seeds=500 # the suite sim has these
 releases=bookworm
