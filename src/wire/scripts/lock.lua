@@ -81,11 +81,10 @@ end
 -- left; nil: the token does not hold the lock. It is written even if that
 -- changes nothing, because a WAIT that follows says nothing without a write.
 local function extend_if_held(s, key, token, lease, left)
-    if s ~= token then
-        local ends = s and s.used and tonumber(redis.call('ZSCORE', key, token))
-        if not ends or ends <= s.now then
-            return nil
-        end
+    local ends = holds(s, key, token)
+    if not ends then
+        return nil
+    elseif s ~= token then
         ends = math.max(ends, s.now + lease)
         s.ends = math.max(s.ends, ends)
         redis.call('PEXPIRE', key, s.ends - s.now)

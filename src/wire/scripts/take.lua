@@ -22,13 +22,16 @@ local left, s, wrong = -2, uncounted(key)
 if s then
     left, s = s.left, counted(s, key)
 end
--- The pause is not for a caller that never waits, but for those in line.
-if tries and s and not marked then
-    s.pause = false
+-- As fits(), for the caller: the pause is not for one that never waits.
+local function caller_fits(s)
+    if tries and s and s.used then
+        s.pause = false
+    end
+    return fits(s, token)
 end
 -- Most calls end here, before the functions are defined that others need.
 if not marked then
-    local fit, k, l, head = fits(s, token)
+    local fit, k, l, head = caller_fits(s)
     if fit and not holds(s, key, token) then
         s, wrong = put(s, key, token, lease, k, l, head)
         return wrong or 1
@@ -71,10 +74,7 @@ if marked and redis.call('EXISTS', mark, line) > 0 then
         end
     end
 end
-if tries and s and s.used then
-    s.pause = false
-end
-local fit, k, l, head = fits(s, token)
+local fit, k, l, head = caller_fits(s)
 if marked and fit then
     s, wrong = put(s, key, token, lease, k, l, head)
     return wrong or 1
