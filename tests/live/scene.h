@@ -19,7 +19,9 @@
  *                                interfaces, the last by nxl_client_fd(). The
  *                                loop turns while a call, "until" or "pass"
  *                                lasts. Also within a scene
- *   scene: before each           no scene, but how all that follow begin
+ *   scene: before each           no scene, but how all that follow begin; with a
+ *                                table: each is played for each of its rows
+ *   scene: after each            likewise how they end
  *
  *   scene: a held lock is busy   each scene begins with no keys at the servers
  *     a = lock job ttl_ms=5000   a handle, of the client "client"
@@ -36,6 +38,8 @@
  *     | right | words   |
  *     | -set  | 'set'   |
  *     | -eval | 'eval'  |
+ *
+ * A step that is an empty cell does nothing.
  *
  * A line that is indented more than a step goes on with it; but what is
  * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
@@ -157,6 +161,7 @@ struct scene {
     bool by_descriptor;
     struct scene_step *steps;
     size_t count;
+    size_t before; /* so many of them are of "before each" */
 };
 
 /* A word of a step, or a value. "none" has no text. */

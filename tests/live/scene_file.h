@@ -7,8 +7,16 @@
 #include "live/scene.h"
 
 #define BEFORE_EACH "before each"
+#define AFTER_EACH "after each"
 
 enum { SCENES_MAX = 400, ROWS_MAX = 80 };
+
+struct scene_part {
+    struct scene_step *steps;
+    size_t count;
+    char *rows[ROWS_MAX]; /* the first one has the names of the columns */
+    size_t row_count;
+};
 
 static struct {
     const char *path;
@@ -23,20 +31,17 @@ static struct {
     struct scene scenes[SCENES_MAX];
     struct CMUnitTest tests[SCENES_MAX];
     size_t count;
-    struct scene_step *before; /* steps of each scene, before its own */
-    size_t before_count;
+    struct scene_part before, after; /* of each scene, around its own steps */
 } file = {.calls = {true}, .on = {[1] = true}};
 
 /* The scene that is being read. */
 static struct {
     char *name;
     unsigned line;
-    struct scene_step *steps;
-    size_t count, room;
+    struct scene_part own;
+    size_t room;
     bool calls[INTERFACES]; /* through which interfaces */
     bool alone;             /* with one server only */
-    char *rows[ROWS_MAX];   /* the first one has the names of the columns */
-    size_t row_count;
 } reading;
 
 static void bad_line(unsigned line, const char *text)
@@ -71,11 +76,13 @@ static char *cell(const char *row, size_t i)
     return text;
 }
 
-/* With each <column> replaced by what the row has there. */
-static char *filled_in(const char *text, const char *row)
+/* With each <column> replaced by what that row of the table has there. */
+static char *filled_in(
+    const char *text, const struct scene_part *table, size_t number)
 {
     char *result = copied(text), *name, *value;
-    for (size_t i = 0; row && (name = cell(reading.rows[0], i)); i++) {
+    const char *row = number > 0 ? table->rows[number] : NULL;
+    for (size_t i = 0; row && (name = cell(table->rows[0], i)); i++) {
         char mark[64], *at, *longer;
         value = cell(row, i);
         if (!value)
@@ -101,7 +108,42 @@ static void play_scene(void **state);
 static int begin_scene(void **state);
 static int end_scene(void **state);
 
-static void add_scene(const char *row, enum interface interface)
+/* From the row of the scene's own table, and from that of "before each". */
+static char *filled_in_twice(const char *text, size_t row, size_t before_row)
+{
+    char *once = filled_in(text, &reading.own, row);
+    char *twice = filled_in(once, &file.before, before_row);
+    free(once);
+    return twice;
+}
+
+/* The scene's, with what makes it differ from those of other rows. */
+static char *name_of_scene(size_t row, size_t before_row)
+{
+    char *name = filled_in_twice(reading.name, row, before_row), *longer;
+    char *way = before_row > 0 ? cell(file.before.rows[before_row], 0) : NULL;
+    bool same = row > 0 && !strcmp(name, reading.name);
+    if (asprintf(&longer, "%s%s%s%s%s", name, same ? " " : "",
+            same ? reading.own.rows[row] : "", way ? ", " : "",
+            way ? way : "") < 0)
+        abort();
+    free(name);
+    free(way);
+    return longer;
+}
+
+static void add_steps(struct scene *s, const struct scene_part *part,
+    size_t row, size_t before_row)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        struct scene_step *step = &s->steps[s->count++];
+        *step = part->steps[i];
+        step->text = filled_in_twice(step->text, row, before_row);
+    }
+}
+
+/* Numbers of rows; 0: there is no table. */
+static void add_scene(size_t row, size_t before_row, enum interface interface)
 {
     static const char *const names[] = {"", " (event loop)", " (descriptor)"};
     struct scene *s = &file.scenes[file.count];
@@ -110,22 +152,18 @@ static void add_scene(const char *row, enum interface interface)
     *s = (struct scene){.alone = reading.alone,
         .line = reading.line,
         .loop = interface != BLOCKING,
-        .by_descriptor = interface == DESCRIPTOR,
-        .count = file.before_count + reading.count};
-    char *name = filled_in(reading.name, row);
-    if (asprintf(&s->name, "%s%s%s%s", name,
-            row && !strcmp(name, reading.name) ? " " : "",
-            row && !strcmp(name, reading.name) ? row : "",
-            names[interface]) < 0)
+        .by_descriptor = interface == DESCRIPTOR};
+    char *name = name_of_scene(row, before_row);
+    if (asprintf(&s->name, "%s%s", name, names[interface]) < 0)
         abort();
     free(name);
-    s->steps = calloc(s->count + 1, sizeof(*s->steps));
-    for (size_t i = 0; i < s->count; i++) {
-        s->steps[i] = i < file.before_count
-                          ? file.before[i]
-                          : reading.steps[i - file.before_count];
-        s->steps[i].text = filled_in(s->steps[i].text, row);
-    }
+    s->before = file.before.count;
+    s->steps =
+        calloc(file.before.count + reading.own.count + file.after.count + 1,
+            sizeof(*s->steps));
+    add_steps(s, &file.before, row, before_row);
+    add_steps(s, &reading.own, row, before_row);
+    add_steps(s, &file.after, row, before_row);
     file.tests[file.count++] = (struct CMUnitTest){.name = s->name,
         .test_func = play_scene,
         .setup_func = begin_scene,
@@ -133,25 +171,44 @@ static void add_scene(const char *row, enum interface interface)
         .initial_state = s};
 }
 
+static void free_part(struct scene_part *part)
+{
+    for (size_t i = 0; i < part->count; i++)
+        free(part->steps[i].text);
+    for (size_t i = 0; i < part->row_count; i++)
+        free(part->rows[i]);
+    free(part->steps);
+    memset(part, 0, sizeof(*part));
+}
+
+/* Each row of the scene's table with each of "before each". */
+static void add_all(void)
+{
+    size_t rows = reading.own.row_count, ways = file.before.row_count;
+    for (size_t row = rows > 0; row < (rows ? rows : 1); row++)
+        for (size_t way = ways > 0; way < (ways ? ways : 1); way++)
+            for (int k = 0; k < INTERFACES; k++)
+                if (reading.calls[k])
+                    add_scene(row, way, (enum interface)k);
+}
+
 static void end_of_reading(void)
 {
-    size_t rows = reading.row_count;
-    if (reading.name && !strcmp(reading.name, BEFORE_EACH)) {
-        file.before = reading.steps;
-        file.before_count = reading.count;
-        free(reading.name);
-        memset(&reading, 0, sizeof(reading));
+    struct scene_part *part = NULL;
+    if (!reading.name)
+        return;
+    if (!strcmp(reading.name, BEFORE_EACH))
+        part = &file.before;
+    else if (!strcmp(reading.name, AFTER_EACH))
+        part = &file.after;
+    if (part) {
+        free_part(part);
+        *part = reading.own;
+    } else {
+        add_all();
+        free_part(&reading.own);
     }
-    for (size_t i = rows > 0; reading.name && i < (rows ? rows : 1); i++)
-        for (int k = 0; k < INTERFACES; k++)
-            if (reading.calls[k])
-                add_scene(rows ? reading.rows[i] : NULL, (enum interface)k);
-    for (size_t i = 0; i < reading.count; i++)
-        free(reading.steps[i].text);
-    for (size_t i = 0; i < rows; i++)
-        free(reading.rows[i]);
     free(reading.name);
-    free(reading.steps);
     memset(&reading, 0, sizeof(reading));
 }
 
@@ -172,21 +229,20 @@ static void add_step(unsigned line, unsigned indent, const char *text)
         set_calls(text, reading.calls);
         return;
     }
+    struct scene_part *own = &reading.own;
     if (*text == '|') {
-        if (reading.row_count == ROWS_MAX)
+        if (own->row_count == ROWS_MAX)
             bad_line(line, text);
-        reading.rows[reading.row_count++] = copied(text);
+        own->rows[own->row_count++] = copied(text);
         return;
     }
-    if (reading.count == reading.room) {
+    if (own->count == reading.room) {
         reading.room = 2 * reading.room + 16;
-        reading.steps =
-            realloc(reading.steps, reading.room * sizeof(*reading.steps));
-        if (!reading.steps)
+        own->steps = realloc(own->steps, reading.room * sizeof(*own->steps));
+        if (!own->steps)
             abort();
     }
-    reading.steps[reading.count++] =
-        (struct scene_step){line, indent, copied(text)};
+    own->steps[own->count++] = (struct scene_step){line, indent, copied(text)};
 }
 
 static void set_arguments(char *text)

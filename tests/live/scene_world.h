@@ -79,6 +79,8 @@ static struct thing *add_thing(const char *name, enum thing_kind kind)
     struct thing *thing = &stage.things[place];
     memset(thing, 0, sizeof(*thing));
     thing->kind = kind;
+    /* Not every scene needs what all begin with. */
+    thing->used = stage.step < stage.scene->steps + stage.scene->before;
     snprintf(thing->name, sizeof(thing->name), "%s", name);
     return thing;
 }

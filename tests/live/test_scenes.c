@@ -99,6 +99,8 @@ static void play_one(const struct scene_step *step)
     const char *why;
     stage.step = step;
     text_used = 0;
+    if (*step->text == '\0') /* it is an empty cell of a table */
+        return;
     if (!strncmp(step->text, "until ", 6))
         play_until(step, step->text + 6, SCENE_UNTIL_MS);
     else if (sscanf(step->text, "in %d ms %n", &ms, &words) == 1 && words > 0)
@@ -229,9 +231,8 @@ int main(int argc, char **argv)
         free(file.scenes[i].steps);
         free(file.scenes[i].name);
     }
-    for (size_t i = 0; i < file.before_count; i++)
-        free(file.before[i].text);
-    free(file.before);
+    free_part(&file.before);
+    free_part(&file.after);
     for (size_t i = 0; file.arguments[i]; i++)
         free(file.arguments[i]);
     return failed;
