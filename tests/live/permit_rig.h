@@ -25,7 +25,10 @@
  *     hold N   so many hold it       line N    so many wait
  *     members N of the sorted set, with its head
  *     pttl N   the key expires by then
- *     stands N as if the holders had had the lock for so many ms
+ *     stands N whenever a verb comes to the server from now on, the holders
+ *              have had the lock for so many ms
+ *     gap N    the last verb has begun a gap of N ms, which now lasts for all
+ *              that is to happen in it; gap 0: it is over
  *     sleep N  ms                    empty     no key is left
  *     cmd ...  a command, with _ for an empty argument
  *
@@ -153,18 +156,26 @@ static inline struct permit_state permit_check(void)
     return permit_check_shifted(0);
 }
 
-/* Sets how long the holders have had the lock. */
-static inline void permit_stands_for(int64_t ms)
+static int64_t permit_stands_ms; /* 0: as it is */
+static int64_t permit_sent_ms;   /* when the last verb was sent */
+
+/* Sends the verb; the server comes to it at once after it has set for how long
+ * the holders have had the lock. */
+static inline struct outcome permit_send(const struct verb *verb)
 {
-    char score[32];
-    redisReply *head = redis_command(&server, "ZRANGE", "k", "-1", "-1", NULL);
-    if (head->elements == 0)
-        permit_is_wrong("there is no head");
-    snprintf(score, sizeof(score), "%lld",
-        (long long)(PERMIT_FAR + permit_now_ms() - ms));
-    if (head->elements == 1)
-        redis_run(&server, "ZADD", "k", score, head->element[0]->str, NULL);
-    freeReplyObject(head);
+    static const char set[] =
+        "if redis.replicate_commands then redis.replicate_commands() end "
+        "local head = redis.pcall('ZRANGE', KEYS[1], -1, -1) "
+        "local t = redis.call('TIME') "
+        "return head[1] and redis.call('ZADD', KEYS[1], string.format('%.0f', "
+        "t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[1]), head[1])";
+    if (permit_stands_ms > 0) {
+        redisAppendCommand(peer.c, "EVAL %s 1 k %lld", set,
+            (long long)(PERMIT_FAR - permit_stands_ms));
+        peer.ahead++;
+    }
+    permit_sent_ms = test_now_ms();
+    return line_send(&peer, verb);
 }
 
 static inline struct outcome permit_verb(
@@ -204,7 +215,7 @@ static inline struct outcome permit_verb(
             .ttl_ms = ttl_ms};
         if (holds_back)
             verb.hold_back_ms = 700;
-        return line_send(&peer, &verb);
+        return permit_send(&verb);
     }
     fail_msg("no verb: %s", word);
     return (struct outcome){0};
@@ -281,6 +292,22 @@ static inline void permit_command(char *line)
     freeReplyObject(r);
 }
 
+/* The key of a gap lasts GAP_EVERY longer than it. False: with the last verb no
+ * gap of so many ms began. It is then made as long as a gap can be, for what is
+ * to happen in it; 0: it is over. */
+static inline bool permit_gap(int64_t ms, char *got, size_t size)
+{
+    enum { GAP_EVERY = 7400, GAP_MAX = 1000 };
+    char next[24];
+    int64_t left = redis_pttl(&server, "{k}:nxl-g");
+    int64_t passed = test_now_ms() - permit_sent_ms + 2;
+    snprintf(got, size, "its key lasts %lld ms", (long long)left);
+    snprintf(next, sizeof(next), "%d", GAP_EVERY + (ms > 0 ? GAP_MAX : 0));
+    redis_run(&server, "PEXPIRE", "{k}:nxl-g", next, NULL);
+    return ms == 0 ? left > 0
+                   : left <= GAP_EVERY + ms && left + passed >= GAP_EVERY + ms;
+}
+
 /* False: the step did not end so; *got says how. */
 static inline bool permit_number(
     const char *word, long long number, char *got, size_t size)
@@ -312,7 +339,9 @@ static inline bool permit_step(char *step, char *got, size_t size)
     } else if (strcmp(word, "sleep") == 0) {
         usleep(1000 * (useconds_t)atoi(name));
     } else if (strcmp(word, "stands") == 0) {
-        permit_stands_for(atoll(name));
+        permit_stands_ms = atoll(name);
+    } else if (strcmp(word, "gap") == 0) {
+        return permit_gap(atoll(name), got, size);
     } else if (strcmp(word, "told") == 0) {
         snprintf(got, size, "another message");
         return permit_told(name);
@@ -350,6 +379,7 @@ static inline const char *permit_scene(const char *steps)
     char *save, got[160];
     *permit_wrong = '\0';
     permit_last_fence = 0;
+    permit_stands_ms = 0;
     snprintf(text, sizeof(text), "%s", steps);
     for (char *step = strtok_r(text, ";", &save); step;
          step = strtok_r(NULL, ";", &save)) {

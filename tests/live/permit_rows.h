@@ -224,18 +224,18 @@ static const struct permit_row {
      * is added for 0.1 s, and if the last one leaves then, the lock stays free
      * for a moment. */
     {"a pause",
-        "take a+1/0 yes; stands 29900; take b+1/0 yes; stands 30010;"
+        "take a+1/0 yes; stands 25000; take b+1/0 yes; stands 30000;"
         "try c+1/0 yes; cmd SET {k}:nxl-w 1 PX 5000; try e+1/0 yes;"
         "release e+1/0 yes; take d+1/0 no; join d+1/0 no; try e+1/0 no; quiet;"
         "hold 3; line 1; extend a+1/0 yes;"
-        "release a+1/0 yes; release b+1/0 yes; hold 1; line 1; stands 30010;"
-        "release c+1/0 yes; told ?d+1/0; hold 0; line 1; stay d+1/0 no;"
-        "take e+1/0 no; set x yes; release x yes; sleep 110; stay d+1/0 yes;"
-        "stands 30101; take e+1/0 yes; hold 2"},
+        "release a+1/0 yes; release b+1/0 yes; hold 1; line 1;"
+        "release c+1/0 yes; told ?d+1/0; gap 100; hold 0; line 1;"
+        "stay d+1/0 no; take e+1/0 no; set x yes; release x yes; gap 0;"
+        "stay d+1/0 yes; stands 30100; take e+1/0 yes; hold 2"},
     {"who leaves last begins a gap when it is time for one",
         "take a+1/0 yes; take b+1/0 yes; join x no; pass a+1/0 yes; quiet;"
-        "hold 1; pass b+1/0 yes; told ?x; hold 0; line 1; stay x no;"
-        "take c+1/0 no; set y yes; release y yes; quiet; sleep 110;"
+        "hold 1; pass b+1/0 yes; told ?x; gap 100; hold 0; line 1; stay x no;"
+        "take c+1/0 no; set y yes; release y yes; quiet; gap 0;"
         "stay x yes; line 0"},
     {"and hands it over when it is not",
         "take a+1/0 yes; join x no; cmd SET {k}:nxl-g 1 PX 5000;"
