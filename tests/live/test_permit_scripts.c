@@ -112,11 +112,7 @@ static void half_permitted(void **state)
     static const char *const needed[] = {
         "pexpire", "zadd", "del", "exists", "zrange"};
     struct peer owner = peer;
-    redisReply *acl = redis_command(&server, "ACL", "WHOAMI", NULL);
-    bool without = acl->type == REDIS_REPLY_ERROR;
-    freeReplyObject(acl);
-    if (without) /* before Redis 6 */
-        skip();
+    redis_needs_acl(&server);
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
         char rights[400];
         snprintf(rights, sizeof(rights), "%s -%s", all, needed[i]);
@@ -160,11 +156,7 @@ static void a_release_that_lacks_rights(void **state)
     (void)state;
     static const char *const lacking[] = {"pexpire", "del", "zcount"};
     struct peer owner = peer;
-    redisReply *acl = redis_command(&server, "ACL", "WHOAMI", NULL);
-    bool without = acl->type == REDIS_REPLY_ERROR;
-    freeReplyObject(acl);
-    if (without) /* before Redis 6 */
-        skip();
+    redis_needs_acl(&server);
     for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
         char rights[100];
         assert_null(permit_scene("take a+1/4 yes; take b+1/4 yes;"
@@ -187,6 +179,75 @@ static void a_release_that_lacks_rights(void **state)
     }
 }
 
+/* Who cannot be served must not stay in line: an error says that it has not
+ * joined, so its client does not leave. Who is granted the lock is told so,
+ * though those behind it cannot be served. */
+static void who_may_not_serve(void **state)
+{
+    static const struct {
+        const char *lacks, *before, *word, *token, *after;
+    } cases[] = {
+        {"del", "set x yes; join w+1/4 no; cmd DEL k", "join", "a+1/4",
+            "line 0; hold 0"},
+        {"zremrangebyscore", "take h+1/4 yes", "join", "a+1/4",
+            "line 0; hold 1; release h+1/4 yes; empty"},
+        {"zadd", "set x yes", "join", "a+1/4", "cmd DEL k; empty"},
+        {"zcount", "set x yes; join w+1/4 no; cmd DEL k", "join", "a",
+            "told w+1/4; line 0; hold 1"},
+        {"zremrangebyscore",
+            "set x yes; join a+1/4 no; join b+1/4 no; cmd DEL k", "stay",
+            "a+1/4", "line 0; hold 1; release a+1/4 yes; empty"},
+    };
+    redis_needs_acl(&server);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct peer owner = peer;
+        char rights[40];
+        assert_null(permit_scene(cases[i].before));
+        snprintf(rights, sizeof(rights), "~* &* +@all -%s", cases[i].lacks);
+        peer_as(&peer, rights);
+        struct outcome o = permit_verb(cases[i].word, cases[i].token, LEASE_MS);
+        redisFree(peer.c);
+        peer = owner;
+        bool stays = strcmp(cases[i].word, "stay") == 0;
+        assert_kind(o, stays ? OUTCOME_GRANTED : OUTCOME_FAULT);
+        assert_false(o.unsure);
+        const char *failed = permit_scene(cases[i].after);
+        if (failed)
+            print_error("without %s: %s\n", cases[i].lacks, failed);
+        assert_null(failed);
+        assert_null(permit_scene("quiet"));
+        line_teardown(state);
+        line_setup(state);
+    }
+}
+
+/* Whoever may leave the line has left it, whatever else is refused. */
+static void a_leave_that_lacks_rights(void **state)
+{
+    static const char *const tokens[] = {"a+4/4", "a"};
+    redis_needs_acl(&server);
+    for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+        struct peer owner = peer;
+        char joins[40];
+        snprintf(joins, sizeof(joins), "join %s no", tokens[i]);
+        assert_null(permit_scene("take h+1/4 yes"));
+        assert_null(permit_scene(joins));
+        assert_null(permit_scene("join b+1/4 no"));
+        peer_as(&peer, "~* &* +@all -zcount");
+        assert_kind(permit_verb("leave", tokens[i], LEASE_MS), OUTCOME_MINE);
+        assert_kind(
+            permit_verb("leave", tokens[i], LEASE_MS), OUTCOME_NOT_MINE);
+        assert_kind(permit_verb("release", "x", LEASE_MS), OUTCOME_NOT_MINE);
+        redisFree(peer.c);
+        peer = owner;
+        assert_null(permit_scene("quiet; line 1; stay b+1/4 yes; hold 2;"
+                                 "release h+1/4 yes; release b+1/4 yes;"
+                                 "empty"));
+        line_teardown(state);
+        line_setup(state);
+    }
+}
+
 #define scene(function)                                                        \
     cmocka_unit_test_setup_teardown(function, line_setup, line_teardown)
 
@@ -199,6 +260,8 @@ int main(void)
         scene(another_clock),
         scene(half_permitted),
         scene(a_release_that_lacks_rights),
+        scene(who_may_not_serve),
+        scene(a_leave_that_lacks_rights),
     };
     return cmocka_run_group_tests_name(
         "permit_scripts", tests, live_unix, live_stop);

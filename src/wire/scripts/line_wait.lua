@@ -13,8 +13,8 @@
 -- is not in line.
 --
 -- A token joins once, and leaves the line before the key is set to it; so it is
--- granted at most once. What may be refused is used before the token joins, and
--- nothing raises an error after a grant.
+-- granted at most once. An error says that a token which was to join has not:
+-- nothing of it is left. Nothing raises an error after a grant to this token.
 -- include serve.lua
 if redis.replicate_commands then
     redis.replicate_commands()
@@ -83,8 +83,9 @@ local lasts = redis.call('PEXPIRE', line, '15000')
 local window = ARGV[4] + 0
 local patience = math.floor(
     math.max(0, math.min(window * ahead / 64, 480 - window)))
-redis.call('ZADD', line, string.format('%.0f', ticket * 4194304 +
-    (now + patience) % 4194304), me)
+local score = ticket * 4194304 + (now + patience) % 4194304
+local failure =
+    redis.pcall('ZADD', line, string.format('%.0f', score), me)
 if lasts == 0 then
     redis.call('PEXPIRE', line, '15000')
 end
@@ -107,19 +108,32 @@ end
 if s == false and gap > 0 then
     s, left = nil, gap
 end
-if not others then
-    local granted, mine, stop, failure = serve(s, key, line, now, me)
-    if failure then
-        return failure
-    elseif mine then
+failure = not tonumber(failure) and failure
+if not failure and not others then
+    local granted, mine, stop
+    granted, mine, stop, failure = serve(s, key, line, now, me)
+    if mine then
         if redis.pcall('EXISTS', line) == 0 then
             redis.pcall('DEL', mark)
         end
         return {1}
-    elseif granted > 0 then
-        s, left = look(key, token)
+    elseif granted > 0 and not failure then
+        local seen
+        seen, s, left = pcall(look, key, token)
+        if not seen then
+            failure = type(s) == 'table' and s or {err = s}
+        end
     end
     others = stop == me and 0 or math.max(ahead, 1)
+end
+if failure then
+    if last then
+        redis.pcall('ZREM', line, me)
+    end
+    if not marked and redis.pcall('EXISTS', line) == 0 then
+        redis.pcall('DEL', mark)
+    end
+    return failure
 end
 local heard = ARGV[6] == '1' and hears(channel_of(ARGV[3], key)) or nil
 if not s or not s.used then

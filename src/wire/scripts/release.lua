@@ -60,7 +60,12 @@ if several then
     end
 end
 -- include hand_over.lua
-if s == nil or (s and s.err) then
+if s and s.err and string.find(s.err, 'wrong kind') then
+    -- This token does not hold it. The permits are not counted, because a user
+    -- of exclusive locks may not do that.
+    wrong, s = s, uncounted(key)
+    wrong = s == nil and wrong
+elseif s == nil or (s and s.err) then
     s, wrong = content(key, s)
 end
 if gone or holds(s, key, token) then
@@ -74,10 +79,12 @@ end
 local line = string.sub(mark, 1, -2) .. 'l'
 local removed = redis.call('ZREM', line, how)
 if removed == 1 and s and s.used then
-    -- Those behind it may fit.
-    local time = redis.pcall('TIME')
-    if not time.err then
-        serve(counted(s, key), key, line, tick_of(time), nil)
+    -- Those behind it may fit. Who may not count the permits has left all the
+    -- same: the first of them finds out when it asks next.
+    local time, known = redis.pcall('TIME')
+    known, s = pcall(counted, s, key)
+    if known and s and not time.err then
+        serve(s, key, line, tick_of(time), nil)
     end
 end
 if removed == 1 and redis.pcall('EXISTS', line) == 0 then
