@@ -83,7 +83,7 @@ if removed == 1 and s and s.used then
     -- same: the first of them finds out when it asks next.
     local time, known = redis.pcall('TIME')
     known, s = pcall(counted, s, key)
-    if known and s and not time.err then
+    if known and not time.err then
         serve(s, key, line, tick_of(time), nil)
     end
 end
