@@ -19,8 +19,8 @@
  *                                interfaces, the last by nxl_client_fd(). The
  *                                loop turns while a call, "until" or "pass"
  *                                lasts. Also within a scene
- *   scene: before each           no scene, but how all that follow begin; with a
- *                                table: each is played for each of its rows
+ *   scene: before each           how all scenes that follow begin; if it has a
+ *                                table, each is played for each of its rows
  *   scene: after each            likewise how they end
  *
  *   scene: a held lock is busy   each scene begins with no keys at the servers
@@ -104,6 +104,7 @@
  *   until STEP                   again and again until it is as expected; 30 s
  *   in 600 ms STEP               the same, but for so long; longer if the
  *                                machine is busy
+ *   in a child STEP              by a child of fork(), which then ends
  *   until CALL then STEP         both, again and again
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
@@ -249,6 +250,7 @@ static struct {
     size_t count;
     redisContext *sending[SCENE_SENT];
     size_t sent;
+    bool is_child; /* this process: of one that plays a scene */
     char why[4096]; /* the last step was not as expected */
 } stage;
 

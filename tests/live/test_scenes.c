@@ -7,6 +7,8 @@
 #include "live/scene_file.h"
 #include "live/scene_steps.h"
 
+#include <sys/wait.h>
+
 /* ------------------------------------------------------------------- scenes */
 
 static int begin_scene(void **state)
@@ -22,6 +24,8 @@ static int begin_scene(void **state)
 /* Handles before their clients, and both before the proxies. */
 static int end_scene(void **state)
 {
+    if (stage.is_child) /* whose step could not be played */
+        _exit(1);
     for (size_t i = 0; i < on.servers; i++)
         redis_thaw(&servers[i]);
     for (int clients = 0; clients < 2; clients++)
@@ -93,6 +97,28 @@ static void play_until(
     free(first);
 }
 
+/* The child ends with it, and has said what was not as expected. */
+static void play_in_child(const struct scene_step *step, const char *text)
+{
+    int status = -1;
+    pid_t pid = test_fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        stage.is_child = true;
+        for (size_t i = 0; i < stage.count; i++) /* calls are its parent's */
+            stage.things[i].begun = stage.things[i].threaded = false;
+        bool good = play_step(text);
+        if (!good)
+            print_error("in a child: %s\n", stage.why);
+        _exit(!good);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (status != 0) {
+        (void)mismatch("the child ended with status %d", status);
+        fail_at(step);
+    }
+}
+
 static void play_one(const struct scene_step *step)
 {
     int ms, major, words = 0;
@@ -105,6 +131,8 @@ static void play_one(const struct scene_step *step)
         play_until(step, step->text + 6, SCENE_UNTIL_MS);
     else if (sscanf(step->text, "in %d ms %n", &ms, &words) == 1 && words > 0)
         play_until(step, step->text + words, ms + LATE_MS);
+    else if (!strncmp(step->text, "in a child ", 11))
+        play_in_child(step, step->text + 11);
     else if (strstr(step->text, " without a turn") &&
              sscanf(step->text, "pass %d ms", &ms) == 1)
         pass_without_turn(ms);
