@@ -221,6 +221,25 @@ static void who_may_not_serve(void **state)
     }
 }
 
+/* A token is not there only if that was seen; and a lease that is not extended
+ * does not become longer for the others. */
+static void a_holder_that_lacks_rights(void **state)
+{
+    struct peer owner = peer;
+    (void)state;
+    redis_needs_acl(&server);
+    assert_null(permit_scene("take a+1/4 1000 yes"));
+    peer_as(&peer, "~* &* +@all -zrange");
+    assert_kind(permit_verb("leave", "a+1/4", LEASE_MS), OUTCOME_FAULT);
+    assert_kind(permit_verb("leave", "a", LEASE_MS), OUTCOME_NOT_MINE);
+    redisFree(peer.c);
+    peer_as(&peer, "~* &* +@all -zadd");
+    assert_kind(permit_verb("extend", "a+1/4", LEASE_MS), OUTCOME_FAULT);
+    redisFree(peer.c);
+    peer = owner;
+    assert_null(permit_scene("hold 1; pttl 1000; release a+1/4 yes; empty"));
+}
+
 /* Whoever may leave the line has left it, whatever else is refused. */
 static void a_leave_that_lacks_rights(void **state)
 {
@@ -261,6 +280,7 @@ int main(void)
         scene(half_permitted),
         scene(a_release_that_lacks_rights),
         scene(who_may_not_serve),
+        scene(a_holder_that_lacks_rights),
         scene(a_leave_that_lacks_rights),
     };
     return cmocka_run_group_tests_name(

@@ -87,8 +87,13 @@ local function extend_if_held(s, key, token, lease, left)
     elseif s ~= token then
         ends = math.max(ends, s.now + lease)
         s.ends = math.max(s.ends, ends)
-        redis.call('PEXPIRE', key, s.ends - s.now)
-        redis.call('ZADD', key, ends, token)
+        local ms = s.ends - s.now
+        redis.call('PEXPIRE', key, ms)
+        if redis.pcall('ZADD', key, ends, token) ~= 0 then
+            -- The key must not outlast the leases: see uncounted().
+            redis.pcall('PEXPIRE', key, s.left > 0 and s.left or ms)
+            redis.call('ZADD', key, ends, token)
+        end
         return ends - s.now
     elseif left < 0 then
         return left

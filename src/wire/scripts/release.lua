@@ -90,4 +90,8 @@ end
 if removed == 1 and redis.pcall('EXISTS', line) == 0 then
     redis.pcall('DEL', mark)
 end
+if removed == 0 and wrong and not string.find(wrong.err, 'wrong kind') then
+    -- It may hold the lock.
+    return wrong
+end
 return removed == 1 and 3 or 0
