@@ -25,21 +25,13 @@
 #define SET_T "EXPECT SET k $t NX PX 30000\n"
 #define UNDO_T "EXPECT EVAL * 1 k $t\n"
 #define DROP_T "EXPECT EVALSHA * 1 k $t\n"
-#define EXTEND_T "EXPECT EVALSHA * 1 k $t 30000\n"
 #define OK "SEND +OK\\r\\n\n"
 #define NIL "SEND $-1\\r\\n\n"
 #define ONE "SEND :1\\r\\n\n"
 #define ZERO "SEND :0\\r\\n\n"
 #define GRANT SET_T OK
-/* After a first round the time that a holder has left is asked for as well. */
-#define GRANT_AGAIN SET_T "EXPECT PTTL k\nSEND +OK\\r\\n:30000\\r\\n\n"
 #define WORKS "EXPECT SET k $z NX PX 30000\n" OK "EXPECT EVALSHA * 1 k $z\n" ONE
 #define NEXT "ACCEPT\n"
-/* Where scripts were refused: is there another way to end a lock? WATCH is. */
-#define RIGHTS(token)                                                          \
-    "EXPECT EVALSHA * 0\nEXPECT EVAL return\\x201 0\n"                         \
-    "EXPECT WATCH " token "\n"                                                 \
-    "SEND -NOPERM no\\r\\n-NOPERM no\\r\\n+OK\\r\\n\n"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RIG_SLOW 1
@@ -228,19 +220,6 @@ static inline void check_call(const char *call, int rc, int wanted,
     do {                                                                       \
         int64_t rig_start = test_now_ms();                                     \
         int rig_rc = (call);                                                   \
-        check_call(#call, rig_rc, result, test_now_ms() - rig_start, low,      \
-            high, __FILE__, __LINE__);                                         \
-    } while (0)
-/* The same for the first call on a client: one that did not get through the
- * handshake in time, on a busy machine, has sent nothing and is repeated. */
-#define assert_first_takes(call, result, low, high)                            \
-    do {                                                                       \
-        int rig_tries = 0, rig_rc;                                             \
-        int64_t rig_start;                                                     \
-        do {                                                                   \
-            rig_start = test_now_ms();                                         \
-            rig_rc = (call);                                                   \
-        } while (rig_rc == NXL_E_UNREACHABLE && ++rig_tries < 100);            \
         check_call(#call, rig_rc, result, test_now_ms() - rig_start, low,      \
             high, __FILE__, __LINE__);                                         \
     } while (0)

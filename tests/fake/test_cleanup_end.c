@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a handle's end, a client's end and a cancel leave behind: nothing, if
- * the server answers; and they never wait for longer than they may. */
+/* What the end of a handle or of a client leaves behind: nothing, if the server
+ * answers; and they never wait for longer than they may. */
 #include "rig.h"
-
-#include <pthread.h>
 
 #define PARAMS "timeout_ms=1000"
 #define KILL_7 "EXPECT CLIENT KILL ID 7\n"
@@ -210,135 +208,6 @@ static void lock_free_before_anything_left(void **state)
     rig_close(&r);
 }
 
-/* ---------------------------------------------------------------- cancel */
-
-struct canceller {
-    struct fake *fake;
-    nxl_lock *lock;
-    const char *sign;
-    bool came;
-    int rc;
-};
-
-static void *cancel(void *data)
-{
-    struct canceller *c = data;
-    c->came = fake_await(c->fake, c->sign);
-    c->rc = nxl_lock_cancel(c->lock);
-    return NULL;
-}
-
-/* Runs the call, and cancels it when the fake gives the sign. */
-static void assert_cancelled(
-    struct rig *r, int (*call)(nxl_lock *), const char *sign)
-{
-    struct canceller c = {.fake = r->fake, .lock = r->lock, .sign = sign};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, cancel, &c), 0);
-    int64_t start = test_now_ms();
-    int rc = call(r->lock);
-    int64_t took = test_now_ms() - start;
-    pthread_join(thread, NULL);
-    assert_true(c.came);
-    assert_int_equal(c.rc, NXL_OK);
-    assert_int_equal(rc, NXL_CANCELLED);
-    assert_between(took, 0, 500);
-}
-
-static int acquire_for_ever(nxl_lock *lock)
-{
-    return nxl_lock_acquire(lock, NXL_FOREVER);
-}
-
-static int extend(nxl_lock *lock)
-{
-    return nxl_lock_extend(lock, 0);
-}
-
-static void a_cancelled_acquire_is_undone(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct rig r = rig_open(SHAKE SET_T "TELL sent\n" UNDO_T
-                                            "TELL undone\n" OK ONE WORKS,
-            i ? 't' : 'u', PARAMS);
-        assert_cancelled(&r, acquire_for_ever, "sent");
-        assert_not_held(r.lock);
-        assert_true(fake_await(r.fake, "undone"));
-        assert_works(r.lock);
-        rig_close(&r);
-    }
-}
-
-static void cancelled_before_anything_left(void **state)
-{
-    (void)state;
-    struct rig r =
-        rig_open(FLIGHT "TELL came\nWAIT-FOR go\nSEND :7\\r\\n\nBULK " INFO_TEXT
-                        "\nBULK a\nBULK b\nBULK c\n" WORKS,
-            'u', PARAMS);
-    assert_cancelled(&r, acquire_for_ever, "came");
-    fake_signal(r.fake, "go");
-    assert_works(r.lock);
-    rig_close(&r);
-}
-
-/* The delay, of 30 s at least, is all that it waits for. */
-static void cancelled_between_two_rounds(void **state)
-{
-    (void)state;
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    nxl_lock *lock;
-    struct rig r = rig_open(SHAKE SET_T
-        "EXPECT PTTL k\nSEND $-1\\r\\n:90000\\r\\n\n" WORKS,
-        'u', PARAMS "&poll=1");
-    options.retry_min_ms = options.retry_max_ms = 60000;
-    assert_int_equal(nxl_lock_new(&lock, r.client, "k", &options), NXL_OK);
-    assert_int_equal(nxl_lock_acquire_start(lock, NXL_FOREVER), NXL_PENDING);
-    turn_until(r.client, turn(r.client, 1) > 5000);
-    assert_int_equal(nxl_lock_cancel(lock), NXL_OK);
-    assert_int_equal(event_result(r.client, lock), NXL_CANCELLED);
-    assert_not_held(lock);
-    assert_idle(r.client);
-    assert_int_equal(acquire_by_loop(r.client, lock, 0), NXL_OK);
-    assert_int_equal(nxl_lock_release_start(lock), NXL_PENDING);
-    assert_int_equal(event_result(r.client, lock), NXL_OK);
-    nxl_lock_free(lock);
-    rig_close(&r);
-}
-
-static void a_cancelled_extension_changes_nothing(void **state)
-{
-    (void)state;
-    struct rig r = rig_open(SHAKE GRANT EXTEND_T
-        "TELL sent\nWAIT-FOR late\nSEND :30000\\r\\n\n" DROP_T ONE,
-        'u', PARAMS);
-    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
-    uint64_t deadline = nxl_lock_deadline(r.lock);
-    assert_cancelled(&r, extend, "sent");
-    assert_true(nxl_lock_held(r.lock));
-    assert_true(nxl_lock_deadline(r.lock) == deadline);
-    fake_signal(r.fake, "late");
-    assert_ends(nxl_lock_release(r.lock), NXL_OK, 200);
-    rig_close(&r);
-}
-
-static void a_release_is_not_cancelled(void **state)
-{
-    (void)state;
-    struct rig r =
-        rig_open(SHAKE GRANT DROP_T "TELL sent\nDELAY 50\n" ONE, 'u', PARAMS);
-    assert_ends(nxl_lock_acquire(r.lock, 0), NXL_OK, 200);
-    struct canceller c = {.fake = r.fake, .lock = r.lock, .sign = "sent"};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, cancel, &c), 0);
-    assert_takes(nxl_lock_release(r.lock), NXL_OK, 45, 200);
-    pthread_join(thread, NULL);
-    assert_int_equal(c.rc, NXL_OK);
-    assert_int_equal(nxl_lock_cancel(r.lock), NXL_OK); /* nothing to cancel */
-    rig_close(&r);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,11 +221,6 @@ int main(void)
         cmocka_unit_test(lock_free_on_a_dead_connection),
         cmocka_unit_test(lock_free_in_the_midst),
         cmocka_unit_test(lock_free_before_anything_left),
-        cmocka_unit_test(a_cancelled_acquire_is_undone),
-        cmocka_unit_test(cancelled_before_anything_left),
-        cmocka_unit_test(cancelled_between_two_rounds),
-        cmocka_unit_test(a_cancelled_extension_changes_nothing),
-        cmocka_unit_test(a_release_is_not_cancelled),
     };
     return cmocka_run_group_tests_name("cleanup_end", tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that grant locks but must not be given any: an active replica of
- * KeyDB, which is refused at the first command, through both APIs; and one in
- * whose place such a server, or a node of a Redis Cluster, is met later, when
- * lock commands are sent together with the handshake.
+ * What a server says of itself. Servers that grant locks but must not be given
+ * any: an active replica of KeyDB, which is refused at the first command; and
+ * one in whose place such a server, or a node of a Redis Cluster, is met later,
+ * when lock commands are sent together with the handshake. And how INFO is
+ * shown.
  */
 #include "rig.h"
 
@@ -57,38 +58,6 @@ static void an_active_replica_gets_no_lock(void **state)
     assert_int_equal(facts.role, NXL_ROLE_ACTIVE_REPLICA);
     assert_true(facts.unfit && !facts.votes && !facts.cluster);
     rig_close(&r);
-}
-
-static void an_active_replica_gets_no_lock_by_loop(void **state)
-{
-    (void)state;
-    struct rig r = rig_open(ACTIVE SHAKE, 'u', "timeout_ms=2000");
-    assert_int_equal(acquire_by_loop(r.client, r.lock, 0), NXL_E_REFUSED);
-    assert_active(r.lock);
-    rig_close(&r);
-}
-
-static void three_active_replicas_grant_nothing(void **state)
-{
-    (void)state;
-    struct fake *fakes[3];
-    char urls[1024] = "";
-    for (int i = 0; i < 3; i++) {
-        fakes[i] = fake_start(ACTIVE SHAKE);
-        size_t len = strlen(urls);
-        snprintf(urls + len, sizeof(urls) - len, "%s%s?guard_restarts=off",
-            i ? "," : "", fake_url(fakes[i]));
-    }
-    nxl_client *client = client_of(urls);
-    nxl_lock *lock = lock_of_name(client, "k", 30000);
-    assert_ends(nxl_lock_acquire(lock, 0), NXL_E_REFUSED, 2000);
-    assert_active(lock);
-    nxl_lock_free(lock);
-    nxl_client_free(client);
-    for (int i = 0; i < 3; i++) {
-        /* Two decide, so the third may not have been met. */
-        fake_free(fakes[i]);
-    }
 }
 
 /* The lock command was sent with the handshake, and its grant comes together
@@ -180,15 +149,56 @@ static void slots_are_counted(void **state)
     }
 }
 
+/* What INFO says is shown in the library's words, as a program reads it in the
+ * facts: a role or software that it does not know is not repeated. */
+static void the_line_prints_the_facts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *info;
+        int software, role;
+        const char *line;
+    } rows[] = {
+        {"redis_version:7.0.15\\r\\nrole:master", NXL_SOFTWARE_REDIS,
+            NXL_ROLE_PRIMARY, ", connected, redis 7.0.15, role primary, lock"},
+        {"redis_version:8.0.0-rc1\\r\\nrole:primary", NXL_SOFTWARE_REDIS,
+            NXL_ROLE_PRIMARY, ", connected, redis 8.0.0, role primary, lock"},
+        {"valkey_version:8.1.0\\r\\nrole:other", NXL_SOFTWARE_VALKEY,
+            NXL_ROLE_UNKNOWN, ", connected, valkey 8.1.0, lock"},
+        {"redis_version:6.3.4\\r\\nmvcc_depth:0\\r\\nrole:slave",
+            NXL_SOFTWARE_KEYDB, NXL_ROLE_REPLICA,
+            ", connected, keydb 6.3.4, role replica, lock"},
+        {"server_name:kvs\\r\\nredis_version:1.2.3", NXL_SOFTWARE_UNKNOWN,
+            NXL_ROLE_UNKNOWN, ", connected, other software 1.2.3, lock"},
+        {"uptime_in_seconds:9", NXL_SOFTWARE_UNKNOWN, NXL_ROLE_UNKNOWN,
+            ", connected, lock"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct script s = {0};
+        nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+        char text[512], expected[2048];
+        add(&s, "INFO %s\nSERVE\n", rows[i].info);
+        struct rig r = rig_open(s.text, 'u', "timeout_ms=2000");
+        assert_int_equal(nxl_lock_acquire(r.lock, 0), NXL_OK);
+        assert_int_equal(nxl_client_server_facts(r.client, 0, &facts), NXL_OK);
+        assert_int_equal(facts.software, rows[i].software);
+        assert_int_equal(facts.role, rows[i].role);
+        nxl_client_describe(r.client, text, sizeof(text));
+        snprintf(expected, sizeof(expected), "%s%s commands %s, waits %s",
+            facts.url, rows[i].line, facts.strategy, facts.waiting);
+        assert_string_equal(text, expected);
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_active_replica_gets_no_lock),
-        cmocka_unit_test(an_active_replica_gets_no_lock_by_loop),
-        cmocka_unit_test(three_active_replicas_grant_nothing),
         cmocka_unit_test(a_grant_beside_the_handshake_does_not_count),
         cmocka_unit_test(a_node_in_its_place_is_asked_first),
         cmocka_unit_test(slots_are_counted),
+        cmocka_unit_test(the_line_prints_the_facts),
     };
     return cmocka_run_group_tests_name("unfit", tests, NULL, NULL);
 }

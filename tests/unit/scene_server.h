@@ -14,8 +14,9 @@
  *
  * Words. What the other end reads: hello (the first three commands of a
  * connection), SET, PTTL, KILL7 (CLIENT KILL), sha:NAME and text:NAME, which
- * run a script by its hash or with its text. What completes: 0=granted, and
- * of a fault 0!CLASS, or 0?CLASS if the request may have been applied.
+ * run a script by its hash or with its text. What completes: 0=granted,
+ * 0=granted(copies:2) with what WAIT said, and of a fault 0!CLASS, 0?CLASS if
+ * the request may have been applied, or 0?CLASS(applied) if it was.
  */
 #ifndef NXLOCK_TESTS_SCENE_SERVER_H
 #define NXLOCK_TESTS_SCENE_SERVER_H
@@ -108,7 +109,11 @@ static bool node_take(void)
         return false;
     const struct outcome *o = &rig.last.outcome;
     if (o->kind == OUTCOME_FAULT)
-        add("%u%c%s", r->index, o->unsure ? '?' : '!', fault_name(o->fault));
+        add("%u%c%s%s", r->index, o->unsure ? '?' : '!', fault_name(o->fault),
+            o->applied ? "(applied)" : "");
+    else if (o->copies.known)
+        add("%u=%s(copies:%u)", r->index, kinds[o->kind],
+            (unsigned)o->copies.replicas);
     else
         add("%u=%s%s", r->index, kinds[o->kind],
             o->earlier_token_may_remain ? "(doubt)" : "");
