@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "support/redis.h"
+
 /* The lease of every lock here, floor and subject alike. */
 #define BENCH_TTL "30000"
 /* Cycles before the window opens: connection, script and caches are warm. */
@@ -33,7 +35,7 @@ struct sample {
     double p50_us;   /* per cycle */
     double p99_us;   /* per cycle */
     double cpu_us;   /* of the client process, per cycle */
-    double both_us;  /* the same and the server's; -1 unknown */
+    double both_us;  /* the same and the server's */
     double switches; /* voluntary context switches, per cycle */
     double allocs;   /* malloc, calloc and realloc, per cycle; -1 unknown */
     int threads;     /* in the client process, the most that were seen */
@@ -48,7 +50,7 @@ struct meter {
     uint64_t end_ns;
     uint64_t deadline_ns;
     uint64_t allocs;
-    int64_t server_us; /* processor time; -1 unknown */
+    int64_t server_us; /* processor time */
     struct rusage usage;
     int threads;
 };
@@ -83,19 +85,16 @@ struct task {
     const char *unix_path; /* NULL: TCP */
     const char *host;
     int port;
-    bool tls;        /* that port is for TLS */
     const char *url; /* the same place, for nxl_client_new() */
     int width;       /* locks in flight, or threads */
-    pid_t server;    /* 0: not ours */
+    pid_t server;
     uint64_t window_ns;
 };
 
 typedef int bench_runner(const struct task *task, struct sample *sample);
 
 bench_runner floor_argv;
-bench_runner floor_bare; /* only with OpenSSL */
 bench_runner floor_pipe;
-bench_runner floor_stencil;
 bench_runner subject_cycle;
 bench_runner subject_connect;
 bench_runner subject_loop;
@@ -110,31 +109,13 @@ void bench_name(char name[BENCH_NAME_SIZE], int i);
 
 /* ----------------------------------------------------------------- server */
 
-struct server {
-    pid_t pid; /* 0: not ours */
-    char dir[128];
-    char unix_path[160]; /* "": no such transport */
-    char host[256];      /* "": no such transport */
-    int port;
-    int tls_port; /* 0: no such transport */
-    char unix_url[512];
-    char tcp_url[320];
-    char tls_url[512];
-    char version[64];
-};
+/* Every thread of it on these processors. */
+int server_place(const struct redis *server, const cpu_set_t *cpus);
+#define BENCH_VERSION_SIZE 64
+void server_version(struct redis *server, char version[BENCH_VERSION_SIZE]);
 
-/* Makes ca.pem, server.pem and server.key; 0, or -1. */
-typedef int bench_certs(const char *dir);
-
-/* Starts program on a private socket and port, and another port for TLS if
- * there is a function for certificates; -1 after a message. */
-int server_start(struct server *server, const char *program, bench_certs *make);
-/* Uses servers that run already; either may be NULL. -1 after a message. */
-int server_given(struct server *server, const char *url, const char *path);
-/* Puts every thread of our own server on these processors. */
-int server_place(const struct server *server, const cpu_set_t *cpus);
-/* Ends our own server by its pid and removes its directory. */
-void server_stop(struct server *server);
+/* A number that an option has; false: it is none, or out of bounds. */
+bool bench_number(const char *text, double low, double high, double *out);
 
 /* -------------------------------------------------------------------- run */
 
@@ -156,7 +137,7 @@ struct variant {
 #define MAX_VARIANTS 64
 
 struct plan {
-    struct server *server;
+    struct redis *server;
     struct variant variants[MAX_VARIANTS];
     int count;
     int rounds; /* asked for */

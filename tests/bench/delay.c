@@ -259,7 +259,7 @@ int delay_start(struct delay *delay, int port)
     delay->one_way_ns = mmap(NULL, sizeof(*delay->one_way_ns),
         PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (listener < 0 || delay->one_way_ns == MAP_FAILED) {
-        fprintf(stderr, "nxlock-bench-permits: cannot make a proxy: %s\n",
+        fprintf(stderr, "nxlock-bench-cases: cannot make a proxy: %s\n",
             strerror(errno));
         return -1;
     }
@@ -274,7 +274,7 @@ int delay_start(struct delay *delay, int port)
     close(listener);
     if (delay->pid > 0)
         return 0;
-    fprintf(stderr, "nxlock-bench-permits: the proxy does not work\n");
+    fprintf(stderr, "nxlock-bench-cases: the proxy does not work\n");
     delay_stop(delay);
     return -1;
 }

@@ -171,17 +171,10 @@ out:
     return rc;
 }
 
-/* A lock of the pipelined floors. The one formats every command when it is
- * sent, as a program with hiredis does; the other has them formatted once and
- * writes the token over in place, the least a client can do. */
+/* A lock of the pipelined floor, which formats every command when it is sent.
+ */
 struct piped {
     struct pair pair;
-    char *set; /* NULL: format every time */
-    char *drop;
-    char *set_token;
-    char *drop_token;
-    size_t set_length;
-    size_t drop_length;
     uint64_t since_ns;
     bool held;
     bool idle;
@@ -193,59 +186,25 @@ struct flow {
     int width;
     int next;   /* whose reply comes next */
     int active; /* locks that are not idle */
-    bool formatted;
     bool stopping;
     uint64_t counter;
     uint64_t cycles;
     struct histogram histogram;
 };
 
-static char *find_token(char *command, int length)
-{
-    return memmem(command, (size_t)length, token_start, TOKEN_LENGTH);
-}
-
-static int format_once(struct piped *lock)
-{
-    struct pair *pair = &lock->pair;
-    int set;
-    int drop;
-
-    set = redisFormatCommandArgv(&lock->set, 6, pair->set, pair->set_length);
-    drop =
-        redisFormatCommandArgv(&lock->drop, 5, pair->drop, pair->drop_length);
-    if (set < 0 || drop < 0)
-        return -1;
-    lock->set_length = (size_t)set;
-    lock->drop_length = (size_t)drop;
-    lock->set_token = find_token(lock->set, set);
-    lock->drop_token = find_token(lock->drop, drop);
-    return lock->set_token && lock->drop_token ? 0 : -1;
-}
-
 static int send_set(struct flow *flow, struct piped *lock, uint64_t now)
 {
     struct pair *pair = &lock->pair;
 
     lock->since_ns = now;
-    if (!lock->set) {
-        token_next(pair->token, &flow->counter);
-        return redisAppendCommandArgv(
-            flow->redis, 6, pair->set, pair->set_length);
-    }
-    token_next(lock->set_token, &flow->counter);
-    memcpy(lock->drop_token, lock->set_token, TOKEN_LENGTH);
-    return redisAppendFormattedCommand(
-        flow->redis, lock->set, lock->set_length);
+    token_next(pair->token, &flow->counter);
+    return redisAppendCommandArgv(flow->redis, 6, pair->set, pair->set_length);
 }
 
 static int send_drop(struct flow *flow, struct piped *lock)
 {
-    if (!lock->drop)
-        return redisAppendCommandArgv(
-            flow->redis, 5, lock->pair.drop, lock->pair.drop_length);
-    return redisAppendFormattedCommand(
-        flow->redis, lock->drop, lock->drop_length);
+    return redisAppendCommandArgv(
+        flow->redis, 5, lock->pair.drop, lock->pair.drop_length);
 }
 
 /* One reply. Every lock has exactly one command under way and its next one
@@ -308,8 +267,7 @@ static int flow_fill(struct flow *flow, struct sample *sample)
         struct piped *lock = &flow->locks[i];
 
         pair_init(&lock->pair, sha, i);
-        if ((flow->formatted && format_once(lock)) ||
-            send_set(flow, lock, bench_now_ns()))
+        if (send_set(flow, lock, bench_now_ns()))
             return sample_fail(sample, "out of memory");
     }
     flow->active = flow->width;
@@ -346,14 +304,12 @@ static int flow_measure(
 }
 
 /* task->width locks in flight on one connection. */
-static int flow_run(
-    const struct task *task, bool formatted, struct sample *sample)
+int floor_pipe(const struct task *task, struct sample *sample)
 {
     struct flow flow = {0};
     int rc = -1;
 
     flow.width = task->width;
-    flow.formatted = formatted;
     flow.redis = floor_connect(task, sample);
     if (!flow.redis)
         return -1;
@@ -362,21 +318,7 @@ static int flow_run(
         sample_fail(sample, "out of memory");
     else if (flow_fill(&flow, sample) == 0)
         rc = flow_measure(task, &flow, sample);
-    for (int i = 0; flow.locks && i < task->width; i++) {
-        free(flow.locks[i].set);
-        free(flow.locks[i].drop);
-    }
     free(flow.locks);
     redisFree(flow.redis);
     return rc;
-}
-
-int floor_pipe(const struct task *task, struct sample *sample)
-{
-    return flow_run(task, false, sample);
-}
-
-int floor_stencil(const struct task *task, struct sample *sample)
-{
-    return flow_run(task, true, sample);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #ifdef BENCH_TLS
-#include "support/certs.h"
+#include "support/redis_tls.h"
 #endif
 
 static const char help[] =
@@ -25,32 +25,17 @@ static const char help[] =
     "  --only TEXT      only variants with TEXT in the name, and their bases\n"
     "  --over TRANSPORT tcp, unix or tls only, and the bases of those\n"
     "  --server PROGRAM the server to start (redis-server)\n"
-    "  --url URL        use the server at redis://host[:port] over TCP\n"
-    "  --unix PATH      use the server at this socket\n"
     "  --help           this text\n"
     "\n"
-    "Without --url and --unix a private server is started on a unix socket,\n"
-    "a loopback port and another one for TLS, and stopped at the end. A given\n"
-    "server is never pinned or stopped: then --pin same holds for the client\n"
-    "alone, the default is none, and locks named nxlock-bench:* are made\n"
-    "there. TLS is measured at a private server only.\n";
+    "A private server is started on a unix socket, a loopback port and\n"
+    "another one for TLS, and stopped at the end. One that was built without\n"
+    "TLS is measured with --over tcp and --over unix.\n";
 
 struct settings {
     struct plan plan;
-    const char *program;
-    const char *url;
-    const char *path;
     const char *pin;
     bool help;
 };
-
-static int number(const char *text, double low, double high, double *out)
-{
-    char *end;
-
-    *out = strtod(text, &end);
-    return end == text || *end || !(*out >= low && *out <= high) ? -1 : 0;
-}
 
 static int set(struct settings *settings, int option, const char *value)
 {
@@ -58,12 +43,12 @@ static int set(struct settings *settings, int option, const char *value)
 
     switch (option) {
     case 'r':
-        if (number(value, 1, BENCH_MAX_ROUNDS, &n))
+        if (!bench_number(value, 1, BENCH_MAX_ROUNDS, &n))
             return -1;
         settings->plan.rounds = (int)n;
         return 0;
     case 's':
-        if (number(value, 0.01, 600, &n))
+        if (!bench_number(value, 0.01, 600, &n))
             return -1;
         settings->plan.window_ns = (uint64_t)(n * 1e9);
         return 0;
@@ -80,14 +65,7 @@ static int set(struct settings *settings, int option, const char *value)
         }
         return settings->plan.only_over < 0 ? -1 : 0;
     case 'S':
-        settings->program = value;
-        return 0;
-    case 'u':
-        settings->url = value;
-        return 0;
-    case 'x':
-        settings->path = value;
-        return 0;
+        return setenv("NXLOCK_REDIS_SERVER", value, 1);
     case 'h':
         settings->help = true;
         return 0;
@@ -105,8 +83,6 @@ static int parse(struct settings *settings, int argc, char **argv)
         {"only", required_argument, NULL, 'o'},
         {"over", required_argument, NULL, 'O'},
         {"server", required_argument, NULL, 'S'},
-        {"url", required_argument, NULL, 'u'},
-        {"unix", required_argument, NULL, 'x'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -154,41 +130,25 @@ static int choose_cpu(struct plan *plan)
     return CPU_COUNT(&plan->one) > 0 ? 0 : -1;
 }
 
+static int start(struct redis *server, const struct plan *plan)
+{
 #ifdef BENCH_TLS
-static int make_certs(const char *dir)
-{
-    return certs_make(dir, "ca", "server", NULL);
-}
-
-/* Many servers are built without TLS: then the rest is measured. */
-static int start(struct server *server, const char *program)
-{
-    if (server_start(server, program, make_certs) == 0)
-        return 0;
-    fprintf(stderr, "nxlock-bench: once more, without TLS\n");
-    return server_start(server, program, NULL);
-}
-#else
-static int start(struct server *server, const char *program)
-{
-    return server_start(server, program, NULL);
-}
+    if (plan->only_over < 0 || plan->only_over == OVER_TLS)
+        return redis_start_tls(server, &(struct redis_tls){0}, NULL);
 #endif
+    (void)plan;
+    return redis_start(server, NULL);
+}
 
-static int bench(struct settings *settings, struct server *server)
+static int bench(struct settings *settings)
 {
     struct plan *plan = &settings->plan;
-    bool given = settings->url || settings->path;
+    struct redis server = {0};
     int failed = 1;
 
-    if (!settings->pin)
-        settings->pin = given ? "none" : "same";
     plan->pin = strcmp(settings->pin, "same") == 0 ? PIN_SAME : PIN_NONE;
-    plan->server = server;
-    if (choose_cpu(plan))
-        return 1;
-    if (given ? server_given(server, settings->url, settings->path)
-              : start(server, settings->program))
+    plan->server = &server;
+    if (choose_cpu(plan) || start(&server, plan))
         return 1;
     if (plan_make(plan) == 0) {
         int stopped = plan_run(plan);
@@ -196,7 +156,7 @@ static int bench(struct settings *settings, struct server *server)
         failed = report_print(plan) + stopped;
     }
     plan_free(plan);
-    server_stop(server);
+    redis_stop(&server);
     return failed ? 1 : 0;
 }
 
@@ -204,9 +164,8 @@ int main(int argc, char **argv)
 {
     struct settings settings = {
         .plan = {.rounds = 15, .window_ns = 300000000, .only_over = -1},
-        .program = "redis-server",
+        .pin = "same",
     };
-    struct server server = {0};
 
     if (parse(&settings, argc, argv)) {
         fputs("Try 'nxlock-bench --help'.\n", stderr);
@@ -216,5 +175,5 @@ int main(int argc, char **argv)
         fputs(help, stdout);
         return 0;
     }
-    return bench(&settings, &server);
+    return bench(&settings);
 }

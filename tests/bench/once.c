@@ -8,228 +8,156 @@
  * Invariant: both sides do the same work at the server, in batches that take
  * turns. The record is removed after each cycle, and that is not measured.
  */
-#include "bench.h"
+#include "cases.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <hiredis/hiredis.h>
-#include <nxlock.h>
-
-enum {
-    BATCH = 250,
-    ROUNDS = 41,
-    WARM_ROUNDS = 2,
-    ARGS = 14,
-    GOAL_PERCENT = 115
-};
+enum { BATCH = 250, ARGS = 14 };
 
 #define RESULT "a receipt of 32 bytes, more or l"
 #define TOKEN "f1005f10-0000-4000-8000-%012llx"
+#define RECORD "{" CASE_NAME "}:once"
 
-static struct server server;
-static cpu_set_t one_cpu;
+static struct floor {
+    redisContext *redis, *remover;
+    char begin_sha[41], tell_sha[41];
+    unsigned long long tokens;
+} own;
 
-static void die(const char *what, const char *why)
+static bool is_done(redisReply *reply)
 {
-    fprintf(stderr, "nxlock-bench-once: %s: %s\n", what, why);
-    server_stop(&server);
-    exit(1);
-}
+    bool done = reply && reply->type == REDIS_REPLY_ARRAY &&
+                reply->elements >= 2 && reply->element[0]->integer == 1;
 
-/* ------------------------------------------------------------------- floor */
+    freeReplyObject(reply);
+    return done;
+}
 
 /* The two commands for one name, as the library sends them. */
-struct pair {
-    char name[BENCH_NAME_SIZE], record[64], counter[64], mark[64];
-};
-
-struct floor {
-    redisContext *redis;
-    char begin_sha[41], tell_sha[41];
-    struct pair pair;
-    redisContext *remover;
-    unsigned long long tokens;
-};
-
-static void expect_one(struct floor *f, redisReply *reply)
+static int floor_cycle(void)
 {
-    if (!reply)
-        die("floor", f->redis->errstr);
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
-        reply->element[0]->integer != 1)
-        die("floor", reply->str ? reply->str : "unexpected reply");
-    freeReplyObject(reply);
-}
-
-static void floor_cycle(struct floor *f)
-{
-    const struct pair *pair = &f->pair;
     char token[40];
-    snprintf(token, sizeof(token), TOKEN, ++f->tokens);
-    const char *begin[ARGS] = {"EVALSHA", f->begin_sha, "3", pair->name,
-        pair->record, pair->counter, token, BENCH_TTL, "halt", "86400000", "-",
-        "172800000", "", pair->mark};
-    const char *tell[ARGS] = {"EVALSHA", f->tell_sha, "2", pair->name,
-        pair->record, token, "done", "0", "86400000", "-", "0", "", pair->mark,
+
+    snprintf(token, sizeof(token), TOKEN, ++own.tokens);
+    const char *begin[ARGS] = {"EVALSHA", own.begin_sha, "3", CASE_NAME, RECORD,
+        "{" CASE_NAME "}:f", token, BENCH_TTL, "halt", "86400000", "-",
+        "172800000", "", "{" CASE_NAME "}:nxl-w"};
+    const char *tell[ARGS] = {"EVALSHA", own.tell_sha, "2", CASE_NAME, RECORD,
+        token, "done", "0", "86400000", "-", "0", "", "{" CASE_NAME "}:nxl-w",
         RESULT};
-    expect_one(f, redisCommandArgv(f->redis, ARGS, begin, NULL));
-    expect_one(f, redisCommandArgv(f->redis, ARGS, tell, NULL));
+    if (is_done(redisCommandArgv(own.redis, ARGS, begin, NULL)) &&
+        is_done(redisCommandArgv(own.redis, ARGS, tell, NULL)))
+        return 0;
+    return case_fail("the floor's work was not done");
 }
 
-static void floor_open(struct floor *f, bool tcp)
+static int lock_cycle(nxl_lock *lock)
 {
-    f->redis = tcp ? redisConnect(server.host, server.port)
-                   : redisConnectUnix(server.unix_path);
-    if (!f->redis || f->redis->err)
-        die("floor", "cannot connect");
-    f->remover = redisConnectUnix(server.unix_path);
-    if (!f->remover || f->remover->err)
-        die("floor", "cannot connect");
-    bench_name(f->pair.name, 0);
-    snprintf(f->pair.record, sizeof(f->pair.record), "{%s}:once", f->pair.name);
-    snprintf(f->pair.counter, sizeof(f->pair.counter), "{%s}:f", f->pair.name);
-    snprintf(f->pair.mark, sizeof(f->pair.mark), "{%s}:nxl-w", f->pair.name);
+    if (nxl_once_begin(lock, NULL, 0) == NXL_OK &&
+        nxl_once_tell(lock, NXL_ONCE_DONE, 0, RESULT, strlen(RESULT)) == NXL_OK)
+        return 0;
+    return case_fail("%s", nxl_lock_errmsg(lock));
 }
 
-static void remove_record(struct floor *f)
+static int remove_record(void)
 {
-    redisReply *reply = redisCommand(f->remover, "DEL %s", f->pair.record);
-    if (!reply || reply->type != REDIS_REPLY_INTEGER || reply->integer != 1)
-        die("DEL", "there is no record");
-    freeReplyObject(reply);
-}
-
-/* ----------------------------------------------------------------- subject */
-
-struct subject {
-    nxl_client *client;
-    nxl_lock *lock;
-};
-
-static void subject_cycle_once(nxl_lock *lock)
-{
-    if (nxl_once_begin(lock, NULL, 0) != NXL_OK ||
-        nxl_once_tell(lock, NXL_ONCE_DONE, 0, RESULT, strlen(RESULT)) != NXL_OK)
-        die("nxlock", nxl_lock_errmsg(lock));
-}
-
-static void subject_open(struct subject *s, bool tcp)
-{
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    char name[BENCH_NAME_SIZE];
-    options.ttl_ms = strtol(BENCH_TTL, NULL, 10);
-    if (nxl_client_new(
-            &s->client, tcp ? server.tcp_url : server.unix_url, NULL) != NXL_OK)
-        die("nxlock", "no client");
-    bench_name(name, 0);
-    if (nxl_lock_new(&s->lock, s->client, name, &options) != NXL_OK)
-        die("nxlock", nxl_client_errmsg(s->client));
-}
-
-static void subject_close(struct subject *s)
-{
-    nxl_lock_free(s->lock);
-    nxl_client_free(s->client);
+    return case_ask(own.remover, "DEL " RECORD) == 1
+               ? 0
+               : case_fail("there is no record");
 }
 
 /* Reads what the server was sent up to the next EVALSHA. */
-static void next_sha(redisContext *monitor, char sha[41])
+static int next_sha(redisContext *monitor, char sha[41])
 {
     static const char command[] = "\"EVALSHA\" \"";
-    for (;;) {
-        void *reply = NULL;
-        if (redisGetReply(monitor, &reply) != REDIS_OK)
-            die("MONITOR", monitor->errstr);
-        const char *at = strstr(((redisReply *)reply)->str, command);
+    redisReply *reply = NULL;
+
+    while (redisGetReply(monitor, (void **)&reply) == REDIS_OK) {
+        const char *at = strstr(reply->str, command);
+
         if (at)
             snprintf(sha, 41, "%s", at + strlen(command));
         freeReplyObject(reply);
         if (at)
-            return;
+            return 0;
     }
+    return case_fail("MONITOR: %s", monitor->errstr);
 }
 
-/* The floor sends the scripts that the library sends. */
-static void learn_scripts(struct floor *f, const struct subject *s)
+/* The floor sends the scripts that the library sends: by text the first time.
+ */
+static int learn_scripts(nxl_lock *lock)
 {
-    redisContext *monitor = redisConnectUnix(server.unix_path);
-    subject_cycle_once(s->lock); /* by text, where they are not loaded */
-    remove_record(f);
-    if (!monitor || monitor->err)
-        die("MONITOR", "cannot connect");
-    freeReplyObject(redisCommand(monitor, "MONITOR"));
-    subject_cycle_once(s->lock);
-    next_sha(monitor, f->begin_sha);
-    next_sha(monitor, f->tell_sha);
-    redisFree(monitor);
-    remove_record(f);
+    redisContext *monitor = case_connect();
+    int rc = !monitor || lock_cycle(lock) || remove_record();
+
+    if (rc == 0) {
+        freeReplyObject(redisCommand(monitor, "MONITOR"));
+        rc = lock_cycle(lock) || next_sha(monitor, own.begin_sha) ||
+             next_sha(monitor, own.tell_sha) || remove_record();
+    }
+    if (monitor)
+        redisFree(monitor);
+    return rc ? -1 : 0;
 }
 
-/* ------------------------------------------------------------------ rounds */
-
-/* Microseconds of one cycle; subject NULL: of the floor. */
-static double batch(struct floor *f, const struct subject *s)
+/* Microseconds of one cycle; lock NULL: of the floor. */
+static int batch(nxl_lock *lock, double *us)
 {
     uint64_t took_ns = 0;
+
     for (int i = 0; i < BATCH; i++) {
         uint64_t before = bench_now_ns();
-        if (s)
-            subject_cycle_once(s->lock);
-        else
-            floor_cycle(f);
+        int rc = lock ? lock_cycle(lock) : floor_cycle();
+
         took_ns += bench_now_ns() - before;
-        remove_record(f);
+        if (rc || remove_record())
+            return -1;
     }
-    return (double)took_ns / 1000 / BATCH;
-}
-
-static bool measure(bool tcp)
-{
-    static struct floor floor;
-    static struct subject subject;
-    double floors[ROUNDS], ours[ROUNDS], ratios[ROUNDS];
-    floor_open(&floor, tcp);
-    subject_open(&subject, tcp);
-    learn_scripts(&floor, &subject);
-    for (int i = 0; i < WARM_ROUNDS; i++) {
-        batch(&floor, NULL);
-        batch(&floor, &subject);
-    }
-    for (int i = 0; i < ROUNDS; i++) {
-        bool first = i % 2 == 0; /* neither is always the second */
-        if (first)
-            floors[i] = batch(&floor, NULL);
-        ours[i] = batch(&floor, &subject);
-        if (!first)
-            floors[i] = batch(&floor, NULL);
-        ratios[i] = ours[i] / floors[i];
-    }
-    double ratio = median_of(ratios, ROUNDS);
-    printf("begin and done, %-4s  floor %6.1f us   nxlock %6.1f us   "
-           "ratio %.3f  (at most %.2f) %s\n",
-        tcp ? "TCP" : "unix", median_of(floors, ROUNDS),
-        median_of(ours, ROUNDS), ratio, GOAL_PERCENT / 100.0,
-        ratio * 100 <= GOAL_PERCENT ? "met" : "NOT MET");
-    subject_close(&subject);
-    redisFree(floor.redis);
-    redisFree(floor.remover);
-    return ratio * 100 <= GOAL_PERCENT;
-}
-
-int main(int argc, char **argv)
-{
-    const char *program = argc > 1 ? argv[1] : "redis-server";
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (server_start(&server, program, NULL) < 0)
-        die(program, "does not start");
-    CPU_ZERO(&one_cpu);
-    CPU_SET(0, &one_cpu);
-    sched_setaffinity(0, sizeof(one_cpu), &one_cpu);
-    server_place(&server, &one_cpu);
-    measure(true);
-    measure(false);
-    server_stop(&server);
+    *us = (double)took_ns / 1000 / BATCH;
     return 0;
+}
+
+static int measure(const char *what, redisContext *redis, const char *url)
+{
+    static const struct lock_kind exclusive = {"", 0, 0};
+    static double ours[BENCH_MAX_ROUNDS], floors[BENCH_MAX_ROUNDS];
+    nxl_client *client = case_client(url);
+    nxl_lock *lock = case_lock(client, CASE_NAME, &exclusive, 30000);
+    int rc;
+
+    own.redis = redis;
+    rc = learn_scripts(lock);
+    /* The first round is not counted; and neither is always the second. */
+    for (int i = -1; rc == 0 && i < cases_run.rounds; i++) {
+        int to = i < 0 ? 0 : i;
+
+        rc = i % 2 ? batch(NULL, &floors[to]) || batch(lock, &ours[to])
+                   : batch(lock, &ours[to]) || batch(NULL, &floors[to]);
+    }
+    if (rc == 0)
+        case_ratio(what, ours, floors, cases_run.rounds, 1.15);
+    nxl_client_free(client);
+    return rc ? -1 : 0;
+}
+
+int case_once(void)
+{
+    struct redis *server = &cases_run.server;
+    redisContext *tcp = redisConnect("127.0.0.1", server->plain_port);
+    redisContext *redis = case_connect();
+    int rc = -1;
+
+    own.remover = case_connect();
+    case_pin(true);
+    if (tcp && redis && own.remover)
+        rc = measure(
+                 "begin and done over TCP, to the floor", tcp, server->url) ||
+             measure("begin and done over a unix socket, to the floor", redis,
+                 server->unix_url);
+    redisFree(tcp);
+    redisFree(redis);
+    redisFree(own.remover);
+    return rc ? -1 : 0;
 }

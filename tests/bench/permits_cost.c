@@ -2,7 +2,7 @@
 /* What a cycle of acquire and release costs, in time and at the server: beside
  * holders, against SET NX PX and compare-and-delete by hand over the same
  * hiredis. And the memory that a holder takes at the server. */
-#include "permits.h"
+#include "cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { ROUNDS_MAX = BENCH_MAX_ROUNDS };
 
 static int rounds(void)
 {
-    int all = permits_run.rounds * BATCHES;
+    int all = cases_run.rounds * BATCHES;
 
     return all < ROUNDS_MAX ? all : ROUNDS_MAX;
 }
@@ -34,15 +34,12 @@ static double least_of(const double *values)
 static void compare(
     const char *what, const double *ours, const double *theirs, double goal)
 {
-    static double ratio[ROUNDS_MAX];
     char words[200];
 
-    for (int i = 0; i < rounds(); i++)
-        ratio[i] = ours[i] / theirs[i];
-    permits_row(what, "", ratio, rounds(), 0);
+    case_ratio(what, ours, theirs, rounds(), 0);
     snprintf(words, sizeof(words), "the best rounds, %.1f to %.1f us",
         least_of(ours), least_of(theirs));
-    permits_figure(words, "", least_of(ours) / least_of(theirs), 0, goal);
+    case_figure(words, "", least_of(ours) / least_of(theirs), 0, goal);
 }
 
 #define URL_TERMS "?max_ttl_ms=3600000"
@@ -51,8 +48,8 @@ static char url[600];
 
 static redisContext *begin_here(void)
 {
-    snprintf(url, sizeof(url), "%s" URL_TERMS, permits_run.server.unix_url);
-    return permits_connect();
+    snprintf(url, sizeof(url), "%s" URL_TERMS, cases_run.server.unix_url);
+    return case_connect();
 }
 
 /* ----------------------------------------------------------- beside holders */
@@ -99,7 +96,7 @@ static int floor_batch(redisContext *redis, const char *sha)
                reply->integer == 1;
         freeReplyObject(reply);
         if (!good)
-            return permits_fail("the floor was not granted the lock");
+            return case_fail("the floor was not granted the lock");
     }
     return 0;
 }
@@ -109,15 +106,14 @@ static int lock_batch(nxl_lock *lock)
     for (int i = 0; i < BATCH; i++) {
         if (nxl_lock_acquire(lock, 0) != NXL_OK ||
             nxl_lock_release(lock) != NXL_OK)
-            return permits_fail("%s", nxl_lock_errmsg(lock));
+            return case_fail("%s", nxl_lock_errmsg(lock));
     }
     return 0;
 }
 
 static double cycle_us(redisContext *redis)
 {
-    return (permits_command_us(redis, "set") +
-               permits_command_us(redis, "evalsha")) /
+    return (case_command_us(redis, "set") + case_command_us(redis, "evalsha")) /
            BATCH;
 }
 
@@ -136,22 +132,22 @@ static int timed(redisContext *redis, redisContext *floor, const char *sha,
 
 static void set_scene(nxl_client *client, int which, struct pair *pair)
 {
-    static const struct permits_kind exclusive = {"", 0, 0},
-                                     many = {"", 2000, 0}, more = {"", 3000, 0};
+    static const struct lock_kind exclusive = {"", 0, 0}, many = {"", 2000, 0},
+                                  more = {"", 3000, 0};
     const struct scene *scene = &scenes[which];
     char name[16];
 
     snprintf(name, sizeof(name), "scn%02d", which);
     for (int i = 0; i < scene->holders; i++) {
-        nxl_lock *holder = permits_lock(
+        nxl_lock *holder = case_lock(
             client, name, scene->mixed && i % 2 ? &more : &many, TTL_MS);
         if (nxl_lock_acquire(holder, 0) != NXL_OK) {
-            permits_fail("%s", nxl_lock_errmsg(holder));
+            case_fail("%s", nxl_lock_errmsg(holder));
             _exit(1);
         }
     }
-    pair->lock = permits_lock(
-        client, name, scene->exclusive ? &exclusive : &many, 30000);
+    pair->lock =
+        case_lock(client, name, scene->exclusive ? &exclusive : &many, 30000);
 }
 
 static void print_scenes(const struct pair *pairs, const double *floor_us,
@@ -169,19 +165,19 @@ static void print_scenes(const struct pair *pairs, const double *floor_us,
         1.1);
 }
 
-int permits_cost(void)
+int case_cost(void)
 {
     static struct pair pairs[SCENES];
     static double floor_us[ROUNDS_MAX], floor_server_us[ROUNDS_MAX];
-    redisContext *redis = begin_here(), *floor = permits_connect();
+    redisContext *redis = begin_here(), *floor = case_connect();
     redisReply *sha =
         floor ? redisCommand(floor, "SCRIPT LOAD %s", bench_release) : NULL;
-    nxl_client *client = permits_client(url);
+    nxl_client *client = case_client(url);
     int rc = redis && sha && sha->type == REDIS_REPLY_STRING ? 0 : -1;
 
     for (int s = 0; rc == 0 && s < SCENES; s++)
         set_scene(client, s, &pairs[s]);
-    permits_pin(true);
+    case_pin(true);
     /* The first round is not counted. */
     for (int i = -1; rc == 0 && i < rounds(); i++) {
         int to = i < 0 ? 0 : i;
@@ -208,10 +204,10 @@ int permits_cost(void)
 
 /* ------------------------------------------------------------------ memory */
 
-int permits_memory(void)
+int case_memory(void)
 {
     static const int sizes[] = {4, 64, 128, 129, 1000};
-    static const struct permits_kind many = {"", 2000, 0};
+    static const struct lock_kind many = {"", 2000, 0};
     redisContext *redis = begin_here();
     nxl_client *client;
     int held = 0;
@@ -219,24 +215,24 @@ int permits_memory(void)
 
     if (!redis)
         return -1;
-    client = permits_client(url);
+    client = case_client(url);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         long long bytes;
 
         while (held < sizes[i]) {
-            nxl_lock *lock = permits_lock(client, PERMITS_NAME, &many, TTL_MS);
+            nxl_lock *lock = case_lock(client, CASE_NAME, &many, TTL_MS);
 
             if (nxl_lock_acquire(lock, 0) != NXL_OK)
-                return permits_fail("%s", nxl_lock_errmsg(lock));
+                return case_fail("%s", nxl_lock_errmsg(lock));
             held++;
         }
-        bytes = permits_ask(redis, "MEMORY USAGE %s SAMPLES 0", PERMITS_NAME);
+        bytes = case_ask(redis, "MEMORY USAGE %s SAMPLES 0", CASE_NAME);
         if (bytes < 0) {
-            permits_note("not measured: the server has no MEMORY USAGE");
+            case_note("not measured: the server has no MEMORY USAGE");
             break;
         }
         snprintf(what, sizeof(what), "a holder at the server, of %d", held);
-        permits_figure(what, " bytes", (double)bytes / held, 0, 160);
+        case_figure(what, " bytes", (double)bytes / held, 0, 160);
     }
     nxl_client_free(client);
     redisFree(redis);

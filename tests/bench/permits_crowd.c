@@ -5,7 +5,7 @@
  * Invariant: no crowd is measured whose members hold more permits at a time
  * than there are, or a writer beside somebody: that is an error. */
 #include "delay.h"
-#include "permits.h"
+#include "cases.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -20,10 +20,10 @@
 enum { MEMBERS_MAX = 16 };
 #define KEPT_NS 10000000 /* who waits for longer was kept from the lock */
 
-static const struct permits_kind exclusive = {"", 0, 0}, reader = {"", 0, 1};
+static const struct lock_kind exclusive = {"", 0, 0}, reader = {"", 0, 1};
 
 struct member {
-    struct permits_kind kind;
+    struct lock_kind kind;
     int64_t ttl_ms;
     unsigned hold_us, hold_more_us; /* a random part of it */
     unsigned rest_us, rest_more_us;
@@ -132,8 +132,8 @@ static void take_turn(
 static void become_member(
     const struct member *m, struct place *place, const char *url)
 {
-    nxl_client *client = permits_client(url);
-    nxl_lock *lock = permits_lock(client, PERMITS_NAME, &m->kind, m->ttl_ms);
+    nxl_client *client = case_client(url);
+    nxl_lock *lock = case_lock(client, CASE_NAME, &m->kind, m->ttl_ms);
 
     srandom((unsigned)getpid());
     board->ready++;
@@ -153,7 +153,7 @@ static int begin_crowd(struct member *members, int count, const char *url)
     board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (board == MAP_FAILED)
-        return permits_fail("out of memory");
+        return case_fail("out of memory");
     fflush(NULL);
     for (int i = 0; i < count; i++) {
         members[i].pid = fork();
@@ -167,7 +167,7 @@ static int begin_crowd(struct member *members, int count, const char *url)
     }
     for (int i = 0; board->ready < (unsigned)count; i++) {
         if (i > 20000)
-            return permits_fail("the crowd does not begin");
+            return case_fail("the crowd does not begin");
         pause_us(1000);
     }
     pause_us(500000);
@@ -192,14 +192,14 @@ static int end_crowd(struct member *members, int count)
 
         waitpid(members[i].pid, &status, 0);
         if (status != 0)
-            return permits_fail("a process failed");
+            return case_fail("a process failed");
     }
     if (board->broken)
-        return permits_fail(
+        return case_fail(
             "%lu times too many held the lock", (unsigned long)board->broken);
     if (board->failures)
-        return permits_fail("%lu calls failed: %s",
-            (unsigned long)board->failures, board->failure);
+        return case_fail("%lu calls failed: %s", (unsigned long)board->failures,
+            board->failure);
     return 0;
 }
 
@@ -245,19 +245,19 @@ static double p_ms(const struct summary *sum, double quantile)
 /* With MONITOR, after the window. */
 static int follow_order(void)
 {
-    struct permits_grants grants;
-    double seconds = permits_run.seconds / 4;
+    struct grants grants;
+    double seconds = cases_run.seconds / 4;
 
-    if (permits_follow(seconds < 2 ? 2 : seconds, &grants))
+    if (follow_grants(seconds < 2 ? 2 : seconds, &grants))
         return -1;
     if (grants.all == 0)
-        return permits_fail("no grant was seen");
-    permits_note("%lu grants were followed in the line", grants.all);
-    permits_figure("out of order", "", (double)grants.out_of_order, 0, 0.5);
+        return case_fail("no grant was seen");
+    case_note("%lu grants were followed in the line", grants.all);
+    case_figure("out of order", "", (double)grants.out_of_order, 0, 0.5);
     return 0;
 }
 
-int permits_order(void)
+int case_order(void)
 {
     struct member members[12];
     const struct summary *sum;
@@ -266,13 +266,13 @@ int permits_order(void)
     for (int i = 0; i < 12; i++)
         members[i] = (struct member){
             .kind = {"", 3, 0}, .ttl_ms = 10000, .hold_us = 1000};
-    rc = begin_crowd(members, 12, permits_run.server.tcp_url);
+    rc = begin_crowd(members, 12, cases_run.server.url);
     if (rc == 0) {
-        measure_for(permits_run.seconds);
+        measure_for(cases_run.seconds);
         sum = sum_up(0, 12);
-        permits_figure("grants a second", "",
-            (double)sum->grants / permits_run.seconds, 0, 0);
-        permits_figure("most grants of one to least", "",
+        case_figure("grants a second", "",
+            (double)sum->grants / cases_run.seconds, 0, 0);
+        case_figure("most grants of one to least", "",
             (double)sum->most / (double)sum->least, 0, 1.1);
         rc = follow_order();
     }
@@ -281,7 +281,7 @@ int permits_order(void)
     return rc;
 }
 
-int permits_writer(void)
+int case_writer(void)
 {
     struct member members[13];
     const struct summary *sum;
@@ -298,19 +298,19 @@ int permits_writer(void)
         .hold_us = 1000,
         .rest_us = 10000,
         .rest_more_us = 20000};
-    rc = begin_crowd(members, 13, permits_run.server.tcp_url);
+    rc = begin_crowd(members, 13, cases_run.server.url);
     if (rc == 0) {
-        measure_for(permits_run.seconds);
+        measure_for(cases_run.seconds);
         sum = sum_up(0, 12);
         hold_ms = (double)sum->longest_hold_ns / 1e6;
-        permits_figure("grants to readers", "", (double)sum->grants, 0, 0);
-        permits_figure("the longest hold of a reader", " ms", hold_ms, 0, 0);
+        case_figure("grants to readers", "", (double)sum->grants, 0, 0);
+        case_figure("the longest hold of a reader", " ms", hold_ms, 0, 0);
         sum = sum_up(12, 1);
-        permits_figure("grants to the writer", "", (double)sum->grants, 0, 0);
-        permits_figure("the writer waits, p50", " ms", p_ms(sum, 0.5), 0, 0);
-        permits_figure("the writer waits, p99, less that hold", " ms",
+        case_figure("grants to the writer", "", (double)sum->grants, 0, 0);
+        case_figure("the writer waits, p50", " ms", p_ms(sum, 0.5), 0, 0);
+        case_figure("the writer waits, p99, less that hold", " ms",
             p_ms(sum, 0.99) - hold_ms, -1e9, 5);
-        permits_figure("the writer's longest wait", " ms",
+        case_figure("the writer's longest wait", " ms",
             (double)sum->longest_ns / 1e6, 0, 3000);
         rc = follow_order();
     }
@@ -337,33 +337,32 @@ static int one_quorum(const char *url, int writers)
             .rest_us = i < READERS ? 0 : 5000};
     rc = begin_crowd(members, count, url);
     if (rc == 0)
-        measure_for(permits_run.seconds);
+        measure_for(cases_run.seconds);
     for (int k = 0; rc == 0 && k < 2; k++) {
         sum = k ? sum_up(READERS, writers) : sum_up(0, READERS);
         snprintf(what, sizeof(what), "%d writer%s: %s wait, p99 of %lu",
             writers, writers > 1 ? "s" : "", k ? "writers" : "readers",
             (unsigned long)sum->grants);
-        permits_figure(what, " ms", p_ms(sum, 0.99), 0, 1000);
-        permits_figure(
-            "the longest", " ms", (double)sum->longest_ns / 1e6, 0, 0);
+        case_figure(what, " ms", p_ms(sum, 0.99), 0, 1000);
+        case_figure("the longest", " ms", (double)sum->longest_ns / 1e6, 0, 0);
     }
     rc |= end_crowd(members, count);
     forget_crowd();
     return rc;
 }
 
-int permits_quorum(void)
+int case_quorum(void)
 {
-    struct server servers[VOTERS] = {{0}};
+    struct redis servers[VOTERS] = {{0}};
     struct delay delays[VOTERS] = {{0, 0, NULL}};
     double load[1] = {0};
     char url[200] = "";
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < VOTERS; i++) {
-        rc = server_start(&servers[i], permits_run.program, NULL);
+        rc = redis_start(&servers[i], NULL);
         if (rc == 0)
-            rc = delay_start(&delays[i], servers[i].port) ||
+            rc = delay_start(&delays[i], servers[i].plain_port) ||
                  delay_adjust(&delays[i], DELAY_FAR_US);
         snprintf(url + strlen(url), sizeof(url) - strlen(url),
             "%sredis://127.0.0.1:%d", i ? "," : "", delays[i].port);
@@ -371,14 +370,14 @@ int permits_quorum(void)
     /* Without a pause after the start of the servers. */
     snprintf(url + strlen(url), sizeof(url) - strlen(url),
         "?timeout_ms=2000&guard_restarts=off");
-    for (int i = 0; rc == 0 && i < permits_run.rounds; i++) {
+    for (int i = 0; rc == 0 && i < cases_run.rounds; i++) {
         (void)getloadavg(load, 1);
-        permits_note("load %.2f", load[0]);
+        case_note("load %.2f", load[0]);
         rc = one_quorum(url, 1) || one_quorum(url, 2);
     }
     for (int i = 0; i < VOTERS; i++) {
         delay_stop(&delays[i]);
-        server_stop(&servers[i]);
+        redis_stop(&servers[i]);
     }
     return rc ? -1 : 0;
 }
@@ -388,18 +387,17 @@ int permits_quorum(void)
 /* Grants to a program that sends SET NX ten times a second. */
 static unsigned poll_for(double seconds)
 {
-    redisContext *redis = permits_connect();
+    redisContext *redis = case_connect();
     uint64_t end = bench_now_ns() + (uint64_t)(seconds * 1e9);
     unsigned grants = 0;
 
     while (redis && bench_now_ns() < end) {
         redisReply *reply =
-            redisCommand(redis, "SET " PERMITS_NAME " stranger NX PX 10000");
+            redisCommand(redis, "SET " CASE_NAME " stranger NX PX 10000");
         if (reply && reply->type == REDIS_REPLY_STATUS) {
             grants++;
             pause_us(5000);
-            permits_ask(
-                redis, "EVAL %s 1 " PERMITS_NAME " stranger", bench_release);
+            case_ask(redis, "EVAL %s 1 " CASE_NAME " stranger", bench_release);
         }
         freeReplyObject(reply);
         pause_us(100000);
@@ -409,10 +407,10 @@ static unsigned poll_for(double seconds)
     return grants;
 }
 
-int permits_outside(void)
+int case_outside(void)
 {
     struct member members[6];
-    double seconds = permits_run.seconds < 92 ? 92 : permits_run.seconds;
+    double seconds = cases_run.seconds < 92 ? 92 : cases_run.seconds;
     unsigned grants;
     uint64_t now;
     int rc;
@@ -422,15 +420,15 @@ int permits_outside(void)
             .ttl_ms = 10000,
             .hold_us = 10000,
             .hold_more_us = 20000};
-    rc = begin_crowd(members, 6, permits_run.server.tcp_url);
+    rc = begin_crowd(members, 6, cases_run.server.url);
     if (rc == 0) {
         now = bench_now_ns();
         board->end_ns = now + (uint64_t)(seconds * 1e9);
         board->begin_ns = now;
         grants = poll_for(seconds);
-        permits_figure("grants a minute to a program that polls", "",
+        case_figure("grants a minute to a program that polls", "",
             grants * 60 / seconds, 1, 0);
-        permits_figure("time for which readers were kept waiting", " %",
+        case_figure("time for which readers were kept waiting", " %",
             (double)sum_up(0, 6)->kept_ns / (seconds * 6 * 1e9) * 100, 0, 1);
     }
     rc |= end_crowd(members, 6);
@@ -447,38 +445,38 @@ static double until_zero(redisContext *redis, const char *command, double most)
     uint64_t began = bench_now_ns();
     double ms = 0;
 
-    while (permits_ask(redis, command) > 0 && ms < most) {
+    while (case_ask(redis, command) > 0 && ms < most) {
         pause_us(1000);
         ms = (double)(bench_now_ns() - began) / 1e6;
     }
     return ms;
 }
 
-int permits_litter(void)
+int case_litter(void)
 {
-    static const struct permits_kind kinds[] = {
+    static const struct lock_kind kinds[] = {
         {"", 4, 0}, {"", 0, 1}, {"", 3, 0}, {"", 0, 0}};
     struct member members[12];
-    redisContext *redis = permits_connect();
+    redisContext *redis = case_connect();
     double left, gone;
     int rc;
 
     for (int i = 0; i < 12; i++)
         members[i] = (struct member){
             .kind = kinds[i % 4], .ttl_ms = 3000, .hold_us = 20000};
-    rc = redis ? begin_crowd(members, 12, permits_run.server.tcp_url) : -1;
+    rc = redis ? begin_crowd(members, 12, cases_run.server.url) : -1;
     for (int i = 0; rc == 0 && i < 12; i++)
         kill(members[i].pid, SIGKILL);
     for (int i = 0; rc == 0 && i < 12; i++)
         waitpid(members[i].pid, NULL, 0);
     if (rc == 0) {
-        left = (double)permits_ask(redis, "PTTL " PERMITS_NAME);
-        permits_figure("the key's last lease", " ms", left, 0, 0);
-        gone = until_zero(redis, "EXISTS " PERMITS_NAME, 20000);
-        permits_figure("the key is gone after that", " ms",
+        left = (double)case_ask(redis, "PTTL " CASE_NAME);
+        case_figure("the key's last lease", " ms", left, 0, 0);
+        gone = until_zero(redis, "EXISTS " CASE_NAME, 20000);
+        case_figure("the key is gone after that", " ms",
             left < 0 ? 0 : gone - left, 0, 50);
         gone += until_zero(redis, "DBSIZE", 20000);
-        permits_figure("no key is left", " ms", gone, 0, 16000);
+        case_figure("no key is left", " ms", gone, 0, 16000);
     }
     if (redis)
         redisFree(redis);

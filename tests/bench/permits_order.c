@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the lock is granted in the order of the line, as MONITOR shows it:
  * what the scripts write to the line and to the key of the lock. */
-#include "permits.h"
+#include "cases.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -97,18 +97,18 @@ static bool passes_somebody(const char *token)
     return false;
 }
 
-static void note_grant(const char *token, struct permits_grants *grants)
+static void note_grant(const char *token, struct grants *grants)
 {
     grants->all++;
     grants->out_of_order += passes_somebody(token);
 }
 
-static void note(const char *text, struct permits_grants *grants)
+static void note(const char *text, struct grants *grants)
 {
     static char words[WORDS][WORD_SIZE];
     int count = strstr(text, " lua] ") ? words_of(text, words) : 0;
-    bool in_line = count >= 3 && strcmp(words[1], PERMITS_LINE) == 0;
-    bool holds = count >= 4 && strcmp(words[1], PERMITS_NAME) == 0;
+    bool in_line = count >= 3 && strcmp(words[1], CASE_LINE) == 0;
+    bool holds = count >= 4 && strcmp(words[1], CASE_NAME) == 0;
     bool adds = count >= 4 && strcasecmp(words[0], "ZADD") == 0;
 
     if (in_line && adds) {
@@ -132,7 +132,7 @@ static void note(const char *text, struct permits_grants *grants)
 
 static void learn_line(redisContext *redis)
 {
-    redisReply *reply = redisCommand(redis, "EVAL %s 1 " PERMITS_LINE, LOOK);
+    redisReply *reply = redisCommand(redis, "EVAL %s 1 " CASE_LINE, LOOK);
 
     line.count = line.left_count = 0;
     for (size_t i = 0; reply && i + 1 < reply->elements; i += 2)
@@ -142,17 +142,17 @@ static void learn_line(redisContext *redis)
 
 static bool is_look(const char *text)
 {
-    return strstr(text,
-        " lua] \"ZRANGE\" \"" PERMITS_LINE "\" \"0\" \"-1\" \"WITHSCORES\"");
+    return strstr(
+        text, " lua] \"ZRANGE\" \"" CASE_LINE "\" \"0\" \"-1\" \"WITHSCORES\"");
 }
 
-int permits_follow(double seconds, struct permits_grants *grants)
+int follow_grants(double seconds, struct grants *grants)
 {
-    redisContext *redis = permits_connect(), *other = permits_connect();
+    redisContext *redis = case_connect(), *other = case_connect();
     uint64_t end = bench_now_ns() + (uint64_t)(seconds * 1e9);
     bool known = false;
 
-    *grants = (struct permits_grants){0, 0};
+    *grants = (struct grants){0, 0};
     if (!redis || !other)
         return -1;
     freeReplyObject(redisCommand(redis, "MONITOR"));
@@ -162,7 +162,7 @@ int permits_follow(double seconds, struct permits_grants *grants)
         redisReply *reply = NULL;
 
         if (poll(&fd, 1, 100) > 0 && redisBufferRead(redis) != REDIS_OK)
-            return permits_fail("MONITOR: %s", redis->errstr);
+            return case_fail("MONITOR: %s", redis->errstr);
         while (redisGetReplyFromReader(redis, (void **)&reply) == REDIS_OK &&
                reply) {
             if (reply->str && known)

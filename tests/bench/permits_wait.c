@@ -2,7 +2,7 @@
 /* How long one waits for a lock that several hold: after a release, after the
  * death of a holder, and as one of a thousand readers behind a writer. */
 #include "delay.h"
-#include "permits.h"
+#include "cases.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void pause_us(long us)
 /* The holder releases, beside others who do not, and the waiter is next. */
 static const struct scene {
     const char *words;
-    struct permits_kind holder, waiter;
+    struct lock_kind holder, waiter;
     int others;
 } scenes[] = {
     {"exclusive", EXCLUSIVE, EXCLUSIVE, 0},
@@ -79,9 +79,9 @@ static int await_line(redisContext *redis, long long count, long settle_us)
 {
     uint64_t end = bench_now_ns() + UINT64_C(20000000000);
 
-    while (permits_ask(redis, "ZCARD " PERMITS_LINE) < count) {
+    while (case_ask(redis, "ZCARD " CASE_LINE) < count) {
         if (bench_now_ns() > end)
-            return permits_fail("%lld did not join the line", count);
+            return case_fail("%lld did not join the line", count);
         pause_us(200);
     }
     pause_us(settle_us);
@@ -94,17 +94,17 @@ static int hand_over(
     uint64_t began;
 
     if (nxl_lock_acquire(holder, 5000) != NXL_OK)
-        return permits_fail("%s", nxl_lock_errmsg(holder));
+        return case_fail("%s", nxl_lock_errmsg(holder));
     sem_post(&stage.begin);
     if (await_line(redis, 1, settle_us))
         return -1;
     began = bench_now_ns();
     if (nxl_lock_release(holder) != NXL_OK)
-        return permits_fail("%s", nxl_lock_errmsg(holder));
+        return case_fail("%s", nxl_lock_errmsg(holder));
     sem_wait(&stage.done);
     *took_ns = stage.granted_ns - began;
     if (stage.result != NXL_OK || nxl_lock_release(stage.waiter) != NXL_OK)
-        return permits_fail("%s", nxl_lock_errmsg(stage.waiter));
+        return case_fail("%s", nxl_lock_errmsg(stage.waiter));
     return 0;
 }
 
@@ -112,20 +112,19 @@ static int hand_over(
 static int hand_overs(redisContext *redis, const struct scene *scene,
     const char *url, long settle_us, double *p50_us)
 {
-    nxl_client *client = permits_client(permits_run.server.unix_url),
-               *near = permits_client(url), *far = permits_client(url);
-    nxl_lock *holder = permits_lock(near, PERMITS_NAME, &scene->holder, 30000);
+    nxl_client *client = case_client(cases_run.server.unix_url),
+               *near = case_client(url), *far = case_client(url);
+    nxl_lock *holder = case_lock(near, CASE_NAME, &scene->holder, 30000);
     double us[SAMPLES];
     pthread_t thread;
     int rc = 0;
 
-    stage.waiter = permits_lock(far, PERMITS_NAME, &scene->waiter, 30000);
+    stage.waiter = case_lock(far, CASE_NAME, &scene->waiter, 30000);
     stage.over = false;
     if (pthread_create(&thread, NULL, wait_in_line, NULL) != 0)
-        return permits_fail("no thread");
+        return case_fail("no thread");
     for (int i = 0; i < scene->others; i++) {
-        nxl_lock *other =
-            permits_lock(client, PERMITS_NAME, &scene->holder, 30000);
+        nxl_lock *other = case_lock(client, CASE_NAME, &scene->holder, 30000);
         rc |= nxl_lock_acquire(other, 0);
     }
     for (int i = -1; rc == 0 && i < SAMPLES; i++) {
@@ -141,54 +140,49 @@ static int hand_overs(redisContext *redis, const struct scene *scene,
     nxl_client_free(near);
     nxl_client_free(far);
     nxl_client_free(client);
-    permits_remove_keys();
+    case_remove_keys();
     return rc;
 }
 
 static void print_handoffs(
     double us[2][SCENES][BENCH_MAX_ROUNDS], const double *rtt_us)
 {
-    static double ratio[BENCH_MAX_ROUNDS];
-    int rounds = permits_run.rounds;
+    int rounds = cases_run.rounds;
     char what[100];
 
     for (int s = 0; s < SCENES; s++) {
         snprintf(what, sizeof(what), "%s: loopback", scenes[s].words);
-        permits_row(what, " us", us[0][s], rounds, 0);
-        for (int i = 0; i < rounds; i++)
-            ratio[i] = us[0][s][i] / us[0][0][i];
+        case_row(what, " us", us[0][s], rounds, 0);
         snprintf(
             what, sizeof(what), "%s: loopback, to exclusive", scenes[s].words);
         if (s > 0)
-            permits_row(what, "", ratio, rounds, 1.5);
-        for (int i = 0; i < rounds; i++)
-            ratio[i] = us[1][s][i] / rtt_us[i];
+            case_ratio(what, us[0][s], us[0][0], rounds, 1.5);
         snprintf(what, sizeof(what),
             "%s: 1 ms away, in round trips (of %.0f us)", scenes[s].words,
             median_of(rtt_us, rounds));
-        permits_row(what, "", ratio, rounds, 1.25);
+        case_ratio(what, us[1][s], rtt_us, rounds, 1.25);
     }
 }
 
-int permits_handoff(void)
+int case_handoff(void)
 {
     static double us[2][SCENES][BENCH_MAX_ROUNDS], rtt_us[BENCH_MAX_ROUNDS];
     struct delay delay = {0, 0, NULL};
-    redisContext *redis = permits_connect();
+    redisContext *redis = case_connect();
     char far[64];
-    int rc = redis ? delay_start(&delay, permits_run.server.port) : -1;
+    int rc = redis ? delay_start(&delay, cases_run.server.plain_port) : -1;
 
     sem_init(&stage.begin, 0, 0);
     sem_init(&stage.done, 0, 0);
     snprintf(far, sizeof(far), "redis://127.0.0.1:%d", delay.port);
-    for (int i = 0; rc == 0 && i < permits_run.rounds; i++) {
+    for (int i = 0; rc == 0 && i < cases_run.rounds; i++) {
         struct histogram pings = {0};
 
         rc = delay_adjust(&delay, DELAY_FAR_US) ||
              delay_ping(&delay, 200, &pings);
         rtt_us[i] = histogram_us(&pings, 0.5);
         for (int s = 0; rc == 0 && s < SCENES; s++)
-            rc = hand_overs(redis, &scenes[s], permits_run.server.tcp_url, 3000,
+            rc = hand_overs(redis, &scenes[s], cases_run.server.url, 3000,
                      &us[0][s][i]) ||
                  hand_overs(redis, &scenes[s], far, 8000, &us[1][s][i]);
     }
@@ -206,15 +200,15 @@ enum { DEATH_TTL_MS = 500 };
 
 /* The time before its acquire, or 0 if that failed. It kills itself. */
 static pid_t start_victim(
-    const struct permits_kind *kind, _Atomic uint64_t *asked_ns)
+    const struct lock_kind *kind, _Atomic uint64_t *asked_ns)
 {
     pid_t pid = fork();
 
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    nxl_client *client = permits_client(permits_run.server.tcp_url);
-    nxl_lock *lock = permits_lock(client, PERMITS_NAME, kind, DEATH_TTL_MS);
+    nxl_client *client = case_client(cases_run.server.url);
+    nxl_lock *lock = case_lock(client, CASE_NAME, kind, DEATH_TTL_MS);
     uint64_t asked = bench_now_ns();
 
     srandom((unsigned)getpid());
@@ -231,7 +225,7 @@ static pid_t start_victim(
 static int one_death(const struct scene *scene, double *late_ms)
 {
     static _Atomic uint64_t *asked_ns;
-    nxl_client *client = permits_client(permits_run.server.tcp_url);
+    nxl_client *client = case_client(cases_run.server.url);
     int rc = 0;
 
     if (!asked_ns)
@@ -240,24 +234,23 @@ static int one_death(const struct scene *scene, double *late_ms)
     *asked_ns = 0;
     for (int i = 0; i < scene->others; i++)
         rc |= nxl_lock_acquire(
-            permits_lock(client, PERMITS_NAME, &scene->holder, 30000), 0);
+            case_lock(client, CASE_NAME, &scene->holder, 30000), 0);
     pid_t pid = start_victim(&scene->holder, asked_ns);
-    nxl_lock *waiter =
-        permits_lock(client, PERMITS_NAME, &scene->waiter, 30000);
+    nxl_lock *waiter = case_lock(client, CASE_NAME, &scene->waiter, 30000);
 
     while (*asked_ns == 0 && waitpid(pid, NULL, WNOHANG) == 0)
         pause_us(100);
     if (rc || *asked_ns == 0 || nxl_lock_acquire(waiter, 20000) != NXL_OK)
-        return permits_fail("%s: %s", scene->words, nxl_lock_errmsg(waiter));
+        return case_fail("%s: %s", scene->words, nxl_lock_errmsg(waiter));
     *late_ms =
         (double)(int64_t)(bench_now_ns() - *asked_ns) / 1e6 - DEATH_TTL_MS;
     waitpid(pid, NULL, 0);
     nxl_client_free(client);
-    permits_remove_keys();
+    case_remove_keys();
     return 0;
 }
 
-int permits_death(void)
+int case_death(void)
 {
     static double late_ms[BENCH_MAX_ROUNDS];
     char what[100];
@@ -265,15 +258,15 @@ int permits_death(void)
     for (int s = 0; s < SCENES; s++) {
         double worst = 0;
 
-        for (int i = 0; i < permits_run.rounds; i++) {
+        for (int i = 0; i < cases_run.rounds; i++) {
             if (one_death(&scenes[s], &late_ms[i]))
                 return -1;
             worst = late_ms[i] > worst ? late_ms[i] : worst;
         }
         snprintf(what, sizeof(what), "%s: after the lease", scenes[s].words);
-        permits_row(what, " ms", late_ms, permits_run.rounds, 0);
+        case_row(what, " ms", late_ms, cases_run.rounds, 0);
         snprintf(what, sizeof(what), "%s: the latest", scenes[s].words);
-        permits_figure(what, " ms", worst, 0, 100);
+        case_figure(what, " ms", worst, 0, 100);
     }
     return 0;
 }
@@ -300,10 +293,10 @@ static int turn(int most_ms)
         timeout_ms = most_ms;
     poll(fds, (nfds_t)count, timeout_ms);
     if (nxl_client_process(crowd.client) != NXL_OK)
-        return permits_fail("process: %s", nxl_client_errmsg(crowd.client));
+        return case_fail("process: %s", nxl_client_errmsg(crowd.client));
     while (nxl_client_next_event(crowd.client, &event)) {
         if (event.result != NXL_OK)
-            return permits_fail("%s", nxl_lock_errmsg(event.lock));
+            return case_fail("%s", nxl_lock_errmsg(event.lock));
         if (event.operation == NXL_OP_ACQUIRE)
             crowd.granted++;
         else if (event.operation == NXL_OP_RELEASE)
@@ -345,21 +338,21 @@ static int one_crowd(redisContext *redis, nxl_lock *writer, double *took_ms)
 
     crowd.granted = crowd.released = 0;
     if (nxl_lock_acquire(writer, 5000) != NXL_OK)
-        return permits_fail("%s", nxl_lock_errmsg(writer));
+        return case_fail("%s", nxl_lock_errmsg(writer));
     for (int i = 0; i < READERS; i++) {
         if (nxl_lock_acquire_start(crowd.reader[i], NXL_FOREVER) != NXL_PENDING)
-            return permits_fail("%s", nxl_lock_errmsg(crowd.reader[i]));
+            return case_fail("%s", nxl_lock_errmsg(crowd.reader[i]));
     }
-    for (int i = 0; permits_ask(redis, "ZCARD " PERMITS_LINE) < READERS; i++) {
+    for (int i = 0; case_ask(redis, "ZCARD " CASE_LINE) < READERS; i++) {
         if (i > 2000 || turn(10))
-            return permits_fail("not all of them joined the line");
+            return case_fail("not all of them joined the line");
     }
     if (turns_for(1))
         return -1;
     (void)longest_script_ms(redis);
     began = bench_now_ns();
     if (nxl_lock_release(writer) != NXL_OK)
-        return permits_fail("%s", nxl_lock_errmsg(writer));
+        return case_fail("%s", nxl_lock_errmsg(writer));
     while (crowd.granted < READERS) {
         if (turn(1000))
             return -1;
@@ -372,7 +365,7 @@ static int release_all(void)
 {
     for (int i = 0; i < READERS; i++) {
         if (nxl_lock_release_start(crowd.reader[i]) != NXL_PENDING)
-            return permits_fail("%s", nxl_lock_errmsg(crowd.reader[i]));
+            return case_fail("%s", nxl_lock_errmsg(crowd.reader[i]));
     }
     while (crowd.released < READERS) {
         if (turn(1000))
@@ -381,37 +374,35 @@ static int release_all(void)
     return 0;
 }
 
-int permits_readers(void)
+int case_readers(void)
 {
-    static const struct permits_kind exclusive = EXCLUSIVE, reader = READER;
+    static const struct lock_kind exclusive = EXCLUSIVE, reader = READER;
     static double took_ms[BENCH_MAX_ROUNDS], script_ms[BENCH_MAX_ROUNDS];
-    redisContext *redis = permits_connect();
-    nxl_client *other = permits_client(permits_run.server.tcp_url);
-    nxl_lock *writer = permits_lock(other, PERMITS_NAME, &exclusive, 30000);
+    redisContext *redis = case_connect();
+    nxl_client *other = case_client(cases_run.server.url);
+    nxl_lock *writer = case_lock(other, CASE_NAME, &exclusive, 30000);
     int rc = redis ? 0 : -1;
     double worst = 0;
 
-    crowd.client = permits_client(permits_run.server.tcp_url);
+    crowd.client = case_client(cases_run.server.url);
     for (int i = 0; i < READERS; i++)
-        crowd.reader[i] =
-            permits_lock(crowd.client, PERMITS_NAME, &reader, 30000);
+        crowd.reader[i] = case_lock(crowd.client, CASE_NAME, &reader, 30000);
     if (rc == 0) {
         freeReplyObject(
             redisCommand(redis, "CONFIG SET slowlog-log-slower-than 200"));
         freeReplyObject(redisCommand(redis, "CONFIG SET slowlog-max-len 1000"));
     }
-    for (int i = 0; rc == 0 && i < permits_run.rounds; i++) {
+    for (int i = 0; rc == 0 && i < cases_run.rounds; i++) {
         rc = one_crowd(redis, writer, &took_ms[i]);
         script_ms[i] = rc ? 0 : longest_script_ms(redis);
         worst = script_ms[i] > worst ? script_ms[i] : worst;
         rc = rc ? rc : release_all();
     }
     if (rc == 0) {
-        permits_row(
-            "until all 1000 have it", " ms", took_ms, permits_run.rounds, 20);
-        permits_row(
-            "the longest script", " ms", script_ms, permits_run.rounds, 2);
-        permits_figure("the longest of all", " ms", worst, 0, 0);
+        case_row(
+            "until all 1000 have it", " ms", took_ms, cases_run.rounds, 20);
+        case_row("the longest script", " ms", script_ms, cases_run.rounds, 2);
+        case_figure("the longest of all", " ms", worst, 0, 0);
     }
     nxl_client_free(crowd.client);
     nxl_client_free(other);

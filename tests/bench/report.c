@@ -78,7 +78,7 @@ static void print_number(
 {
     struct spread spread = spread_of(plan, v, NULL, AS_IS, column);
 
-    if ((column == ALLOCS || column == BOTH) && spread.median < 0)
+    if (column == ALLOCS && spread.median < 0)
         printf(" %8s", "-");
     else if (column == THREADS)
         printf(" %8.0f", spread.max);
@@ -128,14 +128,16 @@ static void print_row(const struct plan *plan, const struct variant *v)
 
 static void print_head(const struct plan *plan)
 {
+    char version[BENCH_VERSION_SIZE];
     struct utsname system;
     double load = 0;
 
     getloadavg(&load, 1);
+    server_version(plan->server, version);
     if (uname(&system))
         memset(&system, 0, sizeof(system));
     printf("nxlock %s, %s, %s %s %s, %ld cpus, load %.1f\n", nxl_version(),
-        plan->server->version, system.sysname, system.release, system.machine,
+        version, system.sysname, system.release, system.machine,
         sysconf(_SC_NPROCESSORS_ONLN), load);
     printf("%d rounds of %.2f s; median [min-max] over the rounds; "
            "TTL %s ms\n\n",
@@ -249,57 +251,6 @@ static void print_tls(const struct plan *plan)
     }
 }
 
-/* What TLS adds to a cycle of v in one round, and the ratio there would be if
- * it added no more than OpenSSL needs for the four messages. */
-struct added {
-    double us, openssl_us, least;
-};
-
-static bool added_in(
-    const struct plan *plan, enum pin pin, int round, struct added *added)
-{
-    const struct variant *v[] = {plan_find(plan, "nxlock", OVER_TCP, pin),
-        plan_find(plan, "nxlock", OVER_TLS, pin),
-        plan_find(plan, "floor:bare", OVER_TCP, pin),
-        plan_find(plan, "floor:bare", OVER_TLS, pin)};
-    double us[4];
-
-    for (int i = 0; i < 4; i++) {
-        if (!v[i] || !v[i]->samples[round].ok)
-            return false;
-        us[i] = v[i]->samples[round].cpu_us;
-    }
-    added->us = us[1] - us[0];
-    added->openssl_us = us[3] - us[2];
-    added->least = 1 + added->openssl_us / us[0];
-    return true;
-}
-
-/* How much of that is OpenSSL's own. */
-static void print_tls_floor(const struct plan *plan, enum pin pin)
-{
-    double us[BENCH_MAX_ROUNDS], openssl_us[BENCH_MAX_ROUNDS];
-    double least[BENCH_MAX_ROUNDS];
-    int count = 0;
-
-    for (int i = 0; i < plan->done; i++) {
-        struct added added;
-
-        if (!added_in(plan, pin, i, &added))
-            continue;
-        us[count] = added.us;
-        openssl_us[count] = added.openssl_us;
-        least[count++] = added.least;
-    }
-    if (count == 0)
-        return;
-    printf("%-4s TLS adds %.1f us of client CPU to a cycle of nxlock, and "
-           "%.1f to a program\n     that only sends the same four messages "
-           "by OpenSSL; with that alone the\n     ratio would be %.3f\n",
-        pin_names[pin], median_of(us, count), median_of(openssl_us, count),
-        median_of(least, count));
-}
-
 /* The same floor twice is 1 on a quiet machine; single rounds of such a one
  * were seen between 0.9 and 1.2. */
 static void print_noise(const struct plan *plan, enum over over)
@@ -331,8 +282,6 @@ int report_print(const struct plan *plan)
     }
     if (plan_has(plan, OVER_TLS))
         print_tls(plan);
-    print_tls_floor(plan, plan->pin);
-    print_tls_floor(plan, PIN_TWO);
     printf("\ngoals\n");
     for (enum over over = 0; over < OVERS; over++) {
         if (!plan_has(plan, over))

@@ -38,7 +38,6 @@ static const struct {
     {"floor:again", floor_argv, 1, "floor:argv", PLAIN},
     {"nxlock", subject_cycle, 1, "floor:argv", PLAIN | TLS},
     {"floor:pipe1000", floor_pipe, 1000, NULL, PLAIN},
-    {"floor:sten1000", floor_stencil, 1000, "floor:pipe1000", PLAIN},
     {"nxlock:loop128", subject_loop, 128, NULL, TLS},
     {"nxlock:loop1000", subject_loop, 1000, "floor:pipe1000", PLAIN | TLS},
     {"nxlock:threads1", subject_threads, 1, NULL, PLAIN | FREE},
@@ -46,9 +45,6 @@ static const struct {
     {"nxlock:threads16", subject_threads, 16, "nxlock:threads1",
         PLAIN | FREE | TLS},
     {"nxlock:connect", subject_connect, 1, NULL, TLS},
-#ifdef BENCH_TLS
-    {"floor:bare", floor_bare, 1, NULL, TLS},
-#endif
 };
 
 const char *const over_names[OVERS] = {"tcp", "unix", "tls"};
@@ -56,14 +52,7 @@ const char *const pin_names[] = {"same", "two", "none"};
 
 bool plan_has(const struct plan *plan, enum over over)
 {
-    switch (over) {
-    case OVER_UNIX:
-        return plan->server->unix_path[0] != '\0';
-    case OVER_TLS:
-        return plan->server->tls_port != 0;
-    default:
-        return plan->server->port != 0;
-    }
+    return over != OVER_TLS || plan->server->tls_port != 0;
 }
 
 const struct variant *plan_find(
@@ -169,15 +158,13 @@ void plan_free(struct plan *plan)
 
 static void child_main(const struct plan *plan, const struct variant *v, int fd)
 {
-    const struct server *server = plan->server;
-    const char *urls[OVERS] = {
-        server->tcp_url, server->unix_url, server->tls_url};
+    const struct redis *server = plan->server;
+    const char *urls[OVERS] = {server->url, server->unix_url, server->tls_url};
     struct sample sample = {.ok = false};
     struct task task = {
-        .host = server->host,
-        .port = v->over == OVER_TLS ? server->tls_port : server->port,
-        .tls = v->over == OVER_TLS,
-        .unix_path = v->over == OVER_UNIX ? server->unix_path : NULL,
+        .host = "127.0.0.1",
+        .port = server->plain_port,
+        .unix_path = v->over == OVER_UNIX ? server->path : NULL,
         .url = urls[v->over],
         .width = v->width,
         .server = server->pid,

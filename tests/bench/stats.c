@@ -75,15 +75,15 @@ static int threads_now(void)
     return threads;
 }
 
-/* The processor time of the server, all its threads; -1: it is not ours. */
+/* The processor time of the server, all its threads. */
 static int64_t server_us(const struct task *task)
 {
     struct timespec time;
     clockid_t clock;
 
-    if (task->server <= 0 || clock_getcpuclockid(task->server, &clock) ||
+    if (clock_getcpuclockid(task->server, &clock) ||
         clock_gettime(clock, &time))
-        return -1;
+        return 0;
     return (int64_t)time.tv_sec * 1000000 + (int64_t)time.tv_nsec / 1000;
 }
 
@@ -113,8 +113,7 @@ void meter_end(struct meter *meter, uint64_t end_ns)
     meter->end_ns = end_ns;
     meter->allocs = allocs_made() - meter->allocs;
     getrusage(RUSAGE_SELF, usage);
-    if (meter->server_us >= 0)
-        meter->server_us = server_us(meter->task) - meter->server_us;
+    meter->server_us = server_us(meter->task) - meter->server_us;
     us = us_of(usage->ru_utime) + us_of(usage->ru_stime) -
          us_of(before.ru_utime) - us_of(before.ru_stime);
     usage->ru_utime = (struct timeval){us / 1000000, us % 1000000};
@@ -138,9 +137,7 @@ void meter_report(const struct meter *meter, uint64_t cycles,
     sample->p50_us = histogram_us(histogram, 0.50);
     sample->p99_us = histogram_us(histogram, 0.99);
     sample->cpu_us = (double)us_of(meter->usage.ru_utime) / n;
-    sample->both_us = meter->server_us < 0
-                          ? -1
-                          : sample->cpu_us + (double)meter->server_us / n;
+    sample->both_us = sample->cpu_us + (double)meter->server_us / n;
     sample->switches = (double)meter->usage.ru_nvcsw / n;
     sample->allocs = allocs_known() ? (double)meter->allocs / n : -1;
     sample->threads = meter->threads;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* nxlock-bench-permits: what locks that several hold cost, and how long one
- * waits for them. Exit status: 0 everything was measured, whether or not the
- * goals were met; 1 something was not; 2 wrong usage. */
-#include "permits.h"
+/* nxlock-bench-cases: what locks cost beside the cycle that nxlock-bench
+ * measures, and how long one waits for them. Exit status: 0 everything was
+ * measured, whether or not the goals were met; 1 something was not; 2 wrong
+ * usage. */
+#include "cases.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -11,31 +12,35 @@
 #include <string.h>
 #include <unistd.h>
 
-struct permits_run permits_run = {
-    .program = "redis-server", .rounds = 15, .seconds = 10};
+struct cases_run cases_run = {.rounds = 15, .seconds = 10, .locks = 10000};
 
 static const struct {
     const char *name;
-    permits_measure *measure;
+    case_measure *measure;
 } cases[] = {
-    {"cost", permits_cost},
-    {"memory", permits_memory},
-    {"handoff", permits_handoff},
-    {"death", permits_death},
-    {"readers", permits_readers},
-    {"order", permits_order},
-    {"writer", permits_writer},
-    {"quorum", permits_quorum},
-    {"litter", permits_litter},
-    {"outside", permits_outside},
+    {"cost", case_cost},
+    {"memory", case_memory},
+    {"handoff", case_handoff},
+    {"death", case_death},
+    {"readers", case_readers},
+    {"order", case_order},
+    {"writer", case_writer},
+    {"quorum", case_quorum},
+    {"litter", case_litter},
+    {"outside", case_outside},
+    {"hold", case_hold},
+    {"five", case_five},
+    {"replicas", case_replicas},
+    {"once", case_once},
 };
 #define CASES (sizeof(cases) / sizeof(*cases))
 
 static const char help[] =
-    "usage: nxlock-bench-permits [options] [CASE...]\n"
-    "Measures locks that several hold. It starts private servers and stops\n"
-    "them at the end. Without a CASE it measures all:\n"
+    "usage: nxlock-bench-cases [options] [CASE...]\n"
+    "It starts private servers and stops them at the end. Without a CASE it\n"
+    "measures all:\n"
     "\n"
+    "Locks that several hold\n"
     "  cost     acquire and release beside holders, against the floor\n"
     "  memory   of a holder at the server\n"
     "  handoff  from a release to the next grant\n"
@@ -46,9 +51,15 @@ static const char help[] =
     "  quorum   8 readers, 1 and 2 writers over three servers, 1 ms away\n"
     "  litter   what is left when all are killed\n"
     "  outside  a program that polls beside six readers; 90 s at least\n"
+    "Other locks\n"
+    "  hold     many that are kept alive on one client\n"
+    "  five     five servers, against one and a floor\n"
+    "  replicas wait_replicas=1, against none\n"
+    "  once     begin and done of work that is done once, to the floor\n"
     "\n"
     "  --rounds N       of each measurement (15)\n"
-    "  --seconds S      of one with a crowd (10)\n"
+    "  --seconds S      of one with a crowd or many locks (10)\n"
+    "  --locks N        that are kept alive (10000)\n"
     "  --server PROGRAM the server to start (redis-server)\n"
     "  --help           this text\n";
 
@@ -68,10 +79,10 @@ static void print_row(
         printf("%g, %s |\n", goal, met ? "met" : "not met");
     else
         printf("|\n");
-    permits_run.missed += !met;
+    cases_run.missed += !met;
 }
 
-void permits_row(const char *what, const char *unit, const double *values,
+void case_row(const char *what, const char *unit, const double *values,
     int count, double goal)
 {
     double low = values[0], high = values[0];
@@ -86,7 +97,17 @@ void permits_row(const char *what, const char *unit, const double *values,
     print_row(what, seen, median, 0, goal);
 }
 
-void permits_figure(
+void case_ratio(const char *what, const double *ours, const double *theirs,
+    int count, double goal)
+{
+    static double ratio[BENCH_MAX_ROUNDS];
+
+    for (int i = 0; i < count; i++)
+        ratio[i] = ours[i] / theirs[i];
+    case_row(what, "", ratio, count, goal);
+}
+
+void case_figure(
     const char *what, const char *unit, double value, double least, double goal)
 {
     char seen[60];
@@ -95,7 +116,7 @@ void permits_figure(
     print_row(what, seen, value, least, goal);
 }
 
-void permits_note(const char *format, ...)
+void case_note(const char *format, ...)
 {
     va_list arguments;
 
@@ -106,11 +127,11 @@ void permits_note(const char *format, ...)
     printf(" | | |\n");
 }
 
-int permits_fail(const char *format, ...)
+int case_fail(const char *format, ...)
 {
     va_list arguments;
 
-    fprintf(stderr, "nxlock-bench-permits: %s: ", current ? current : "start");
+    fprintf(stderr, "nxlock-bench-cases: %s: ", current ? current : "start");
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
@@ -120,7 +141,7 @@ int permits_fail(const char *format, ...)
 
 /* ------------------------------------------------------------------ server */
 
-void permits_pin(bool one)
+void case_pin(bool one)
 {
     static cpu_set_t all;
     static bool known;
@@ -134,35 +155,35 @@ void permits_pin(bool one)
             CPU_CLR(i, &here);
     }
     sched_setaffinity(0, sizeof(here), &here);
-    server_place(&permits_run.server, &here);
+    server_place(&cases_run.server, &here);
 }
 
-redisContext *permits_connect(void)
+redisContext *case_connect(void)
 {
-    redisContext *redis = redisConnectUnix(permits_run.server.unix_path);
+    redisContext *redis = redisConnectUnix(cases_run.server.path);
 
     if (redis && !redis->err)
         return redis;
-    permits_fail("cannot connect to the server");
+    case_fail("cannot connect to the server");
     if (redis)
         redisFree(redis);
     return NULL;
 }
 
-void permits_remove_keys(void)
+void case_remove_keys(void)
 {
-    redisContext *redis = permits_connect();
+    redisContext *redis = case_connect();
 
     if (!redis)
         return;
     /* The lock, its line, and that line's mark and gap. */
     freeReplyObject(
         redisCommand(redis, "DEL %s {%s}:nxl-l {%s}:nxl-w {%s}:nxl-g",
-            PERMITS_NAME, PERMITS_NAME, PERMITS_NAME, PERMITS_NAME));
+            CASE_NAME, CASE_NAME, CASE_NAME, CASE_NAME));
     redisFree(redis);
 }
 
-long long permits_ask(redisContext *redis, const char *format, ...)
+long long case_ask(redisContext *redis, const char *format, ...)
 {
     va_list arguments;
     redisReply *reply;
@@ -177,7 +198,7 @@ long long permits_ask(redisContext *redis, const char *format, ...)
     return result;
 }
 
-double permits_command_us(redisContext *redis, const char *command)
+double case_command_us(redisContext *redis, const char *command)
 {
     redisReply *reply = redisCommand(redis, "INFO commandstats");
     char key[64];
@@ -193,7 +214,7 @@ double permits_command_us(redisContext *redis, const char *command)
     return us;
 }
 
-nxl_client *permits_client(const char *url)
+nxl_client *case_client(const char *url)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_client *client = NULL;
@@ -202,14 +223,14 @@ nxl_client *permits_client(const char *url)
     options.errbuf = why;
     options.errbuf_size = sizeof(why);
     if (nxl_client_new(&client, url, &options) != NXL_OK) {
-        permits_fail("%s", why);
+        case_fail("%s", why);
         _exit(1);
     }
     return client;
 }
 
-nxl_lock *permits_lock(nxl_client *client, const char *name,
-    const struct permits_kind *kind, int64_t ttl_ms)
+nxl_lock *case_lock(nxl_client *client, const char *name,
+    const struct lock_kind *kind, int64_t ttl_ms)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     nxl_lock *lock = NULL;
@@ -218,7 +239,7 @@ nxl_lock *permits_lock(nxl_client *client, const char *name,
     options.permits = kind->permits;
     options.shared = kind->shared;
     if (nxl_lock_new(&lock, client, name, &options) != NXL_OK) {
-        permits_fail("%s", nxl_client_errmsg(client));
+        case_fail("%s", nxl_client_errmsg(client));
         _exit(1);
     }
     return lock;
@@ -226,27 +247,30 @@ nxl_lock *permits_lock(nxl_client *client, const char *name,
 
 /* -------------------------------------------------------------------- main */
 
-static int set(int option, const char *value)
+static bool set(int option, const char *value)
 {
-    char *end = NULL;
-    double number = value ? strtod(value, &end) : 0;
-    bool good = end && end != value && *end == '\0';
+    double number = 0;
 
     switch (option) {
     case 'r':
-        permits_run.rounds = (int)number;
-        return good && number >= 1 && number <= BENCH_MAX_ROUNDS ? 0 : -1;
+        if (!bench_number(value, 1, BENCH_MAX_ROUNDS, &number))
+            return false;
+        cases_run.rounds = (int)number;
+        return true;
     case 's':
-        permits_run.seconds = number;
-        return good && number >= 0.2 && number <= 3600 ? 0 : -1;
+        return bench_number(value, 0.2, 3600, &cases_run.seconds);
+    case 'l':
+        if (!bench_number(value, 1, 1000000, &number))
+            return false;
+        cases_run.locks = (int)number;
+        return true;
     case 'S':
-        permits_run.program = value;
-        return 0;
+        return setenv("NXLOCK_REDIS_SERVER", value, 1) == 0;
     case 'h':
         fputs(help, stdout);
         exit(0);
     default:
-        return -1;
+        return false;
     }
 }
 
@@ -264,6 +288,7 @@ static int parse(int argc, char **argv)
     static const struct option options[] = {
         {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 's'},
+        {"locks", required_argument, NULL, 'l'},
         {"server", required_argument, NULL, 'S'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
@@ -271,7 +296,7 @@ static int parse(int argc, char **argv)
     int option, rc = 0;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-        rc |= set(option, optarg);
+        rc |= set(option, optarg) ? 0 : -1;
     for (int i = optind; i < argc; i++)
         rc |= is_case(argv[i]) ? 0 : -1;
     if (rc)
@@ -289,14 +314,15 @@ static bool wanted(int argc, char **argv, const char *name)
 }
 
 /* Each case has a server of its own. */
-static int measure_one(permits_measure *measure)
+static int measure_one(case_measure *measure)
 {
-    int rc = server_start(&permits_run.server, permits_run.program, NULL);
+    int rc = redis_start(&cases_run.server, NULL);
 
-    if (rc == 0)
-        rc = measure();
-    permits_pin(false);
-    server_stop(&permits_run.server);
+    if (rc != 0)
+        exit(77); /* it may be skipped */
+    rc = measure();
+    case_pin(false);
+    redis_stop(&cases_run.server);
     return rc;
 }
 
@@ -308,7 +334,6 @@ int main(int argc, char **argv)
     if (parse(argc, argv))
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    permits_pin(false);
     for (size_t i = 0; i < CASES; i++) {
         if (!wanted(argc, argv, cases[i].name))
             continue;
@@ -318,8 +343,7 @@ int main(int argc, char **argv)
         rc |= measure_one(cases[i].measure);
     }
     (void)getloadavg(load, 1);
-    printf("\n%s %s, %d rounds, load %.1f; goals not met: %d\n",
-        permits_run.program, permits_run.server.version, permits_run.rounds,
-        load[0], permits_run.missed);
+    printf("\n%d rounds, load %.1f; goals not met: %d\n", cases_run.rounds,
+        load[0], cases_run.missed);
     return rc == 0 ? 0 : 1;
 }
