@@ -223,8 +223,8 @@ int nxl_client_new_urls(nxl_client **client, const char *const *urls,
     return open_client(client, NULL, urls, count, options);
 }
 
-int client_new_sentinel(nxl_client **client, const char *url, size_t sentinel,
-    unsigned nth, const nxl_client_options *options)
+int client_new_replica(nxl_client **client, const char *url, const char *host,
+    uint16_t port, const nxl_client_options *options)
 {
     struct endpoints endpoints;
     struct settings settings;
@@ -234,17 +234,12 @@ int client_new_sentinel(nxl_client **client, const char *url, size_t sentinel,
     *client = NULL;
     if (options_client(options, &settings, &error))
         rc = endpoints_parse(&endpoints, &url, 1, &settings, &error);
-    if (rc == NXL_OK) {
-        endpoints_lead_to_sentinel(&endpoints, (unsigned)sentinel);
+    if (rc == NXL_OK)
+        rc = endpoints_lead_to(&endpoints, host, port, &error);
+    if (rc == NXL_OK)
         rc = make_client(client, &endpoints, options, &error);
-    }
-    if (rc == NXL_OK) {
-        struct server *s = &nodes_first(&(*client)->nodes)->server;
-        s->handshake_terms.sentinel = true;
-        s->to.nth = nth;
-    } else {
+    if (rc != NXL_OK)
         fill_errbuf(options, &error);
-    }
     return rc;
 }
 

@@ -379,15 +379,21 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
     return rc;
 }
 
-void endpoints_lead_to_sentinel(struct endpoints *e, unsigned i)
+int endpoints_lead_to(
+    struct endpoints *e, const char *host, uint16_t port, struct text *error)
 {
     struct endpoint *only = &e->at[0];
-    endpoint_become_sentinel(only, i);
-    if (!only->needs_tls) {
+    if (!endpoint_lead_to(only, host, port)) {
+        endpoints_free(e);
+        return no_memory(error);
+    }
+    if (!only->needs_tls) { /* it was for the Sentinels */
         tls_free(only->tls);
         only->tls = NULL;
     }
+    only->settings.durable = 0;
     e->guards_restarts = e->guards_failover = false;
+    return NXL_OK;
 }
 
 int endpoints_split(struct endpoints *e, const char *list,

@@ -27,8 +27,10 @@ int endpoints_parse(struct endpoints *e, const char *const *urls, size_t count,
 int endpoints_split(struct endpoints *e, const char *list,
     const struct settings *defaults, struct text *error);
 
-/* The only server becomes one of the Sentinels of its URL, number i. */
-void endpoints_lead_to_sentinel(struct endpoints *e, unsigned i);
+/* The only server becomes a replica of it: see endpoint_lead_to(). Nothing is
+ * guarded there, because that writes. NXL_OK, or NXL_E_NOMEM with *error. */
+int endpoints_lead_to(
+    struct endpoints *e, const char *host, uint16_t port, struct text *error);
 
 void endpoints_free(struct endpoints *e);
 

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <nxlock.h>
 
@@ -71,12 +72,26 @@ void client_ignore_lines(nxl_client *client);
 bool url_param_accepts(
     const char *name, const char *value, char *must, size_t size);
 
-/* Creates a client for one of the Sentinels that url lists, counted from 0, to
- * query it with client_ask(); of the addresses of its host, only the nth one,
- * from 1, or any (0). It logs in, and uses TLS, as a client of url does for its
- * Sentinels. Results as nxl_client_new(). */
-int client_new_sentinel(nxl_client **client, const char *url, size_t sentinel,
-    unsigned nth, const nxl_client_options *options) NXL_MUST_USE;
+/* Creates a client for a replica of the server of url, at that address, to
+ * query it with client_ask(): with the login and the TLS of url, but without
+ * guards. Results as nxl_client_new(). */
+int client_new_replica(nxl_client **client, const char *url, const char *host,
+    uint16_t port, const nxl_client_options *options) NXL_MUST_USE;
+
+/* What a client knows of a Sentinel that it asks. */
+struct sentinel_facts {
+    char at[256];      /* its host and port */
+    char primary[300]; /* the address that it names; "": none, because of: */
+    char why[512];
+    bool agrees;    /* the client uses that server, or has none yet */
+    bool in_clear;  /* a password is sent to it without TLS, over the network */
+    unsigned knows; /* how many Sentinels there are to it, with itself */
+};
+
+/* Fills in what is known of Sentinel i, from 0; all are asked while a call is
+ * under way. False: there is none, or the URL names no Sentinels. No I/O. */
+bool client_sentinel(
+    nxl_client *client, size_t i, struct sentinel_facts *facts);
 
 /* Returns the length of the first URL in a comma-separated list, split as
  * nxl_client_new() does; the next URL, if any, starts after the comma that

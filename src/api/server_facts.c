@@ -8,9 +8,11 @@
  */
 #include <stdio.h>
 
+#include "api/private.h"
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "client/voters.h"
+#include "client/sentinel.h"
 #include "client/sentinel_watch.h"
 #include "core/lease.h"
 #include "lock/waiting.h"
@@ -191,6 +193,32 @@ int nxl_client_server_facts(
     all.size = facts->size;
     memcpy(facts, &all, size);
     return NXL_OK;
+}
+
+bool client_sentinel(nxl_client *client, size_t i, struct sentinel_facts *facts)
+{
+    const struct sentinel_watch *w = client->sentinel_watch;
+    struct text named, why;
+
+    pthread_mutex_lock(&client->mutex);
+    bool found = w && i < w->count;
+    if (found) {
+        const struct server *s = &w->list[i]->server;
+        bool up = s->state == SERVER_UP;
+        struct transport_facts known =
+            up ? transport_facts(&s->conn.transport)
+               : (struct transport_facts){.local = true};
+        sentinel_watch_explain(w, (unsigned)i, &named, &why);
+        text_copy(&s->to.address->name, facts->at, sizeof(facts->at));
+        text_copy(&named, facts->primary, sizeof(facts->primary));
+        text_copy(&why, facts->why, sizeof(facts->why));
+        facts->agrees = sentinel_watch_agrees(w, (unsigned)i);
+        facts->in_clear =
+            login_is_needed(&s->login) && !known.encrypted && !known.local;
+        facts->knows = w->confirm.views[i].others + 1;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return found;
 }
 
 /* -------------------------------------------------------------- for people */

@@ -476,6 +476,22 @@ void sentinel_watch_process(struct sentinel_watch *w, uint64_t now)
  * others
  */
 
+void sentinel_watch_explain(const struct sentinel_watch *w, unsigned i,
+    struct text *named, struct text *why)
+{
+    const struct sentinel *st = w->list[i];
+    const char *reason = sentinel_reason(st);
+    text_clear(named);
+    text_set(why, reason ? reason : "it was not asked");
+    if (confirm_is_current(&w->confirm, i))
+        add_address(w, &w->confirm.views[i], named);
+}
+
+bool sentinel_watch_agrees(const struct sentinel_watch *w, unsigned i)
+{
+    return !w->endpoint->address.host || is_present(w, &w->confirm.views[i]);
+}
+
 void sentinel_watch_count(
     const struct sentinel_watch *w, unsigned *naming, unsigned *listed)
 {

@@ -92,6 +92,13 @@ void sentinel_watch_process(struct sentinel_watch *w, uint64_t now);
  */
 bool sentinel_watch_push(struct sentinel_watch *w, bool in_use, uint64_t now);
 
+/* What Sentinel i of the list says now, for people: *named is the address of
+ * the primary; "": it names none, because of *why. */
+void sentinel_watch_explain(const struct sentinel_watch *w, unsigned i,
+    struct text *named, struct text *why);
+/* Is it the one that the client uses? True, too, if that is yet to be found. */
+bool sentinel_watch_agrees(const struct sentinel_watch *w, unsigned i);
+
 /* How many Sentinels name the present primary, and how many are listed. */
 void sentinel_watch_count(
     const struct sentinel_watch *w, unsigned *naming, unsigned *listed);

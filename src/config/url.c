@@ -633,17 +633,22 @@ void settings_become_sentinels(struct settings *settings)
     settings->wait_replicas = settings->wait_aof = 0;
 }
 
-void endpoint_become_sentinel(struct endpoint *endpoint, unsigned i)
+bool endpoint_lead_to(
+    struct endpoint *endpoint, const char *host, uint16_t port)
 {
-    struct sentinels *all = endpoint->sentinels;
+    char *copy = strdup(host);
+    if (!copy)
+        return false;
     free_address(&endpoint->address);
-    endpoint->address = all->at[i];
-    all->at[i].host = all->at[i].path = NULL;
-    endpoint->needs_tls = all->tls;
-    free_sentinels(all);
+    endpoint->address.host = copy;
+    endpoint->address.port = port;
+    endpoint->settings.db = 0;
+    if (endpoint->sentinels)
+        free_sentinels(endpoint->sentinels);
     endpoint->sentinels = NULL;
-    free(endpoint->settings.sni);
-    settings_become_sentinels(&endpoint->settings);
+    set_name(
+        endpoint, slice_of(endpoint->needs_tls ? "rediss://" : "redis://"));
+    return true;
 }
 
 void endpoint_free(struct endpoint *endpoint)

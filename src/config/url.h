@@ -97,8 +97,10 @@ void endpoint_free(struct endpoint *endpoint);
  * which have a login of their own. sni is not freed. */
 void settings_become_sentinels(struct settings *settings);
 
-/* Makes the endpoint that of one of its Sentinels, number i, which may need no
- * TLS although *tls is set. */
-void endpoint_become_sentinel(struct endpoint *endpoint, unsigned i);
+/* Makes the endpoint lead by TCP to another server, with the same login and the
+ * same parameters but no database, and not by way of Sentinels. It may need no
+ * TLS although *tls is set. False: no memory. */
+bool endpoint_lead_to(
+    struct endpoint *endpoint, const char *host, uint16_t port);
 
 #endif

@@ -71,14 +71,24 @@ unsigned confirm_count(const struct sentinel_views *c, const char *host,
     return count;
 }
 
-unsigned confirm_count_current(
-    const struct sentinel_views *c, const char *host, uint16_t port)
+static uint64_t current_from(const struct sentinel_views *c)
 {
     uint64_t last = 0;
     for (unsigned i = 0; i < c->count; i++)
         last = later(last, c->views[i].asked_at);
-    return confirm_count(
-        c, host, port, deadline_before(last, ms_to_ns(CONFIRM_VALID_MS)));
+    return deadline_before(last, ms_to_ns(CONFIRM_VALID_MS));
+}
+
+bool confirm_is_current(const struct sentinel_views *c, unsigned i)
+{
+    uint64_t asked_at = c->views[i].asked_at;
+    return asked_at != 0 && asked_at >= current_from(c);
+}
+
+unsigned confirm_count_current(
+    const struct sentinel_views *c, const char *host, uint16_t port)
+{
+    return confirm_count(c, host, port, current_from(c));
 }
 
 /* Puts value into the sorted list of count values, the smallest first. */

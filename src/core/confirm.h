@@ -66,8 +66,12 @@ bool confirm_primary(
 unsigned confirm_count(const struct sentinel_views *c, const char *host,
     uint16_t port, uint64_t asked_from);
 
-/* The same, of those that were asked at most 2 s before the one that was asked
- * last: the others no longer answer. */
+/* Does it name an address, as one that was asked at most 2 s before the one
+ * that was asked last? */
+bool confirm_is_current(const struct sentinel_views *c, unsigned view);
+
+/* The same count, of those that were asked at most 2 s before the one that was
+ * asked last: the others no longer answer. */
 unsigned confirm_count_current(
     const struct sentinel_views *c, const char *host, uint16_t port);
 

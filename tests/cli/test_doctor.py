@@ -48,6 +48,9 @@ SERVERS = {
         ("ok", "once", ""),)),
     "records without a file": ((("appendonly", "no"),), "", ("--once",), 69, (
         ("FAIL", "persistence", "Remedy: CONFIG SET appendonly yes"),)),
+    "records without a file, behind a guard": (
+        (("appendonly", "no"),), "guard_restarts=on", ("--once",), 69, (
+            ("FAIL", "persistence", "work that was done may be done again"),)),
     "records, fsync now and then": (
         (("appendfsync", "everysec"),), "", ("--once",), 1, (
             ("WARN", "persistence", "Remedy: CONFIG SET appendfsync always"),)),

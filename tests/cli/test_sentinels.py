@@ -214,7 +214,9 @@ class Room(Cases):
         self.refused("a wrong password", login + "other", b"WRONGPASS",
                      b"set sentinel_user and sentinel_password_file")
         _, out = self.doctor(url=self.group.url(login + "other"))
-        self.finds("doctor says whose password", out, "WARN", "sentinel",
+        self.finds("doctor names who refuses", out, "WARN",
+                   f"{self.at(2)} sentinel", "does not count: WRONGPASS")
+        self.finds("doctor says whose password", out, "FAIL", "reach",
                    "WRONGPASS.*sentinel_user and sentinel_password_file")
 
     def refused(self, name, query, *words):
@@ -252,7 +254,8 @@ class Room(Cases):
         self.monitor(stranger)
         code, out = self.doctor()
         self.finds("they disagree", out, "WARN", f"{self.at(2)} sentinel",
-                   f"{stranger.port}, not 127.0.0.1:{self.primary.port}"
+                   f"{stranger.port}, not redis://127.0.0.1:"
+                   f"{self.primary.port}/"
                    ".*Remedy: .*SENTINEL REMOVE")
         self.finds("a majority agrees", out, "ok", "lock", "")
         self.equal(code, 1, "is a warning")

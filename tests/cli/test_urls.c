@@ -122,19 +122,9 @@ static void the_same_servers_have_the_same_sentinels(void **state)
     }
 }
 
-/* To a replica there is no way through the Sentinels, and their TLS does not
- * protect its password. */
-static void a_replica_has_a_url_of_its_own(void **state)
+static void which_connections_use_tls(void **state)
 {
-    struct url_list list =
-        list_of("rediss+sentinel://u:p@h,i/m/1?sentinel_user=s&"
-                "sentinel_password=t&sentinel_tls=0&cacert=/c&sni=x");
-
     (void)state;
-    assert_true(url_list_lead(&list, 0, "::1", "7"));
-    assert_string_equal(list.urls[0], "rediss://u:p@[::1]:7?cacert=/c&sni=x");
-    assert_true(url_facts(list.urls[0]).valid);
-    url_list_free(&list);
     assert_true(url_facts("redis+sentinel://h/m?sentinel_tls=1").uses_tls);
     assert_false(url_facts("redis+sentinel://h/m?sentinel_tls=1").encrypts);
     assert_true(url_facts("rediss+sentinel://h/m?sentinel_tls=0").encrypts);
@@ -147,7 +137,7 @@ int main(void)
         cmocka_unit_test(passwords_are_taken_out_and_hidden),
         cmocka_unit_test(each_login_has_a_password),
         cmocka_unit_test(the_same_servers_have_the_same_sentinels),
-        cmocka_unit_test(a_replica_has_a_url_of_its_own),
+        cmocka_unit_test(which_connections_use_tls),
     };
     return cmocka_run_group_tests_name("cli_urls", tests, NULL, NULL);
 }

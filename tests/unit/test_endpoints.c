@@ -297,6 +297,28 @@ static void sentinels_lead_to_one_server(void **state)
         NXL_E_URL);
 }
 
+/* To a replica there is no way through the Sentinels, their TLS does not
+ * protect its password, and nothing is written there. */
+static void leads_to_a_replica(void **state)
+{
+    (void)state;
+    accepted("redis+sentinel://u:p@h,i/m/1?sentinel_tls=1&durable=0");
+    assert_int_equal(endpoints_lead_to(&e, "::1", 7, &error), NXL_OK);
+    assert_string_equal(e.at[0].address.name.data, "redis://[::1]:7/0");
+    assert_string_equal(e.at[0].settings.login.user, "u");
+    assert_string_equal(e.at[0].settings.login.password, "p");
+    assert_null(e.at[0].sentinels);
+    assert_null(target_of(&e.at[0]).tls);
+    assert_false(e.guards_restarts || e.guards_failover);
+    endpoints_free(&e);
+    accepted("unix://u:p@/s?db=3&durable=1");
+    assert_int_equal(endpoints_lead_to(&e, "h", 7, &error), NXL_OK);
+    assert_string_equal(e.at[0].address.name.data, "redis://h:7/0");
+    assert_null(e.at[0].address.path);
+    assert_false(e.at[0].settings.durable);
+    endpoints_free(&e);
+}
+
 static bool reports_the_login(void *arg, nxl_credentials *c)
 {
     nxl_credentials *asked = arg;
@@ -450,6 +472,7 @@ int main(void)
         cmocka_unit_test(guard_is_on_from_two_on),
         cmocka_unit_test(guards_and_the_longest_lease),
         cmocka_unit_test(sentinels_lead_to_one_server),
+        cmocka_unit_test(leads_to_a_replica),
         cmocka_unit_test(a_callback_logs_in_to_sentinels_with_a_user),
         cmocka_unit_test(poll_is_off_unless_asked_for),
         cmocka_unit_test(arrays),

@@ -17,64 +17,59 @@
 #include "cli/servers/connect.h"
 
 #define LINE_ROOM 1024
-
-static void examine_sentinels(struct doctor *d)
-{
-    size_t count = url_facts(d->url).sentinels;
-    const char *server = d->diagnostics.server;
-
-    d->primary[0] = '\0';
-    d->sentinels = 0;
-    d->diagnostics.server = d->other.at;
-    for (size_t i = 0; i < count; i++) {
-        doctor_ask_sentinel(d, i);
-        doctor_judge(d, OF_SENTINEL);
-    }
-    d->diagnostics.server = NULL;
-    if (count > 0)
-        doctor_judge(d, OF_SENTINELS);
-    d->diagnostics.server = server;
-}
+#define REPLICAS_MOST 8 /* that are asked */
 
 static void examine_replicas(struct doctor *d)
 {
     const char *server = d->diagnostics.server;
+    int64_t preferred = 0, seen = 0;
 
-    d->priority = d->never = 0;
-    d->unequal = false;
+    d->passed_over = 0;
     for (unsigned i = 0; i < REPLICAS_MOST && doctor_ask_replica(d, i); i++) {
-        int64_t priority = d->other.priority;
-        d->diagnostics.server = d->other.at;
+        int64_t priority = d->replica.priority;
+        d->diagnostics.server = d->replica.at;
         doctor_judge(d, OF_REPLICA);
-        d->never += d->other.answers && priority == 0;
-        d->unequal |=
-            d->priority > 0 && priority > 0 && priority != d->priority;
-        if (priority > 0)
-            d->priority = priority;
+        if (priority < 0)
+            continue;
+        if (priority > 0 && (preferred == 0 || priority < preferred)) {
+            preferred = priority;
+            d->passed_over = seen;
+        } else {
+            d->passed_over += priority != preferred;
+        }
+        seen++;
     }
     d->diagnostics.server = server;
-    doctor_judge(d, OF_REPLICAS);
 }
 
-static void examine_server(struct doctor *d, size_t server)
+/* False: it cannot be reached. */
+static bool examine_server(struct doctor *d, size_t server)
 {
     d->own.number = server;
     d->url = d->urls.urls[server];
     bool reached = peer_read(&d->own);
     d->diagnostics.server = d->own.facts.url;
-    d->reached += reached;
     if (reached) {
-        doctor_judge(d, OF_SERVER);
         doctor_rights(d);
         examine_replicas(d);
+        doctor_judge(d, OF_SERVER);
     } else {
         diagnostic_failed(
             &d->diagnostics, "reach", d->own.result, peer_why(&d->own));
         if (d->own.facts.no_database)
             diagnostic_code(&d->diagnostics, EXIT_CONFIG);
     }
-    examine_sentinels(d);
     fflush(stdout);
+    return reached;
+}
+
+/* After all else, because a majority of them is enough for that: by then each
+ * one has answered that will. */
+static void examine_sentinels(struct doctor *d)
+{
+    d->diagnostics.server = d->sentinel.at;
+    for (size_t i = 0; client_sentinel(d->own.client, i, &d->sentinel); i++)
+        doctor_judge(d, OF_SENTINEL);
 }
 
 /* What the client knows of the server after the trial. */
@@ -92,13 +87,16 @@ static void report_server(struct doctor *d, size_t server)
 
 static void examine(struct doctor *d)
 {
+    bool reached = false;
+
     for (size_t i = 0; i < d->urls.count; i++)
-        examine_server(d, i);
+        reached |= examine_server(d, i);
     d->diagnostics.server = NULL;
-    if (d->reached > 0)
+    if (reached)
         doctor_trial(d);
     for (size_t i = 0; i < d->urls.count; i++)
         report_server(d, i);
+    examine_sentinels(d);
 }
 
 int subcommand_doctor(const struct args *args)

@@ -60,16 +60,16 @@ static bool may_fail_over(struct doctor *d)
 /* Do Sentinels watch a server whose URL does not name them? */
 static bool is_watched(struct doctor *d)
 {
+    const nxl_server_facts *facts = &d->own.facts;
     struct answer *answer;
     int64_t count = 0;
 
-    if (d->own.facts.failover_guarded || d->own.facts.sentinels > 0 ||
-        d->urls.count > 1)
-        return false;
-    if (peer_ask(&d->own, "PUBSUB NUMSUB", HELLO, &answer) == NXL_OK)
+    if (doctor_ask(d, LEVEL_NOTE, "finding waiters that have died",
+            "PUBSUB NUMSUB", HELLO, &answer) == NXL_OK)
         (void)answer_number(answer, 1, INT32_MAX, &count);
     answer_free(answer);
-    return count > 0 && detail(d, "%lld", (long long)count);
+    return count > 0 && !facts->failover_guarded && facts->sentinels == 0 &&
+           d->urls.count == 1 && detail(d, "%lld", (long long)count);
 }
 
 /* A primary stops its writes while it has too few replicas, if that is
@@ -104,34 +104,33 @@ static bool has_aof(struct doctor *d)
     return peer_number(&d->own, "aof_enabled") == 1;
 }
 
-static bool loses_records(struct doctor *d)
+static bool loses_all(struct doctor *d)
 {
-    return d->args->records && !has_aof(d);
-}
-
-static bool loses_locks(struct doctor *d)
-{
-    return !has_aof(d) && !d->own.facts.guarded;
+    return !has_aof(d) && (d->args->records || !d->own.facts.guarded);
 }
 
 static bool loses_last_second(struct doctor *d)
 {
     struct answer *answer;
-    bool loses = has_aof(d) && !url_facts(d->url).wait_aof;
 
-    if (!loses)
+    if (!has_aof(d) || url_facts(d->url).wait_aof)
         return false;
-    (void)!peer_ask(&d->own, "CONFIG GET", "appendfsync", &answer);
+    (void)!doctor_ask(d, LEVEL_NOTE, "reading the configuration", "CONFIG GET",
+        "appendfsync", &answer);
     const char *often = answer_item(answer, 1, NULL);
-    loses = !often || strcmp(often, "always") != 0;
+    bool loses = !often || strcmp(often, "always") != 0;
     detail(d, "appendfsync %s", often ? foreign(often) : "unknown");
     answer_free(answer);
     return loses;
 }
 
-static bool loses_last_records(struct doctor *d)
+/* Sentinels promote one of the replicas with the smallest priority, also if it
+ * lacks what others have confirmed to WAIT; one with 0 never. */
+static bool prefers_one(struct doctor *d)
 {
-    return d->args->records && loses_last_second(d);
+    int64_t waits = url_facts(d->url).wait_replicas;
+
+    return waits > 0 && d->passed_over >= waits;
 }
 
 /* ------------------------------------------------------- the connection */
@@ -147,70 +146,57 @@ static bool is_unverified(struct doctor *d)
 
 static bool is_in_clear(struct doctor *d)
 {
-    return peer_in_clear(&d->own);
+    const nxl_server_facts *facts = &d->own.facts;
+
+    return facts->state == NXL_SERVER_UP && facts->sends_password &&
+           !facts->tls && !facts->local;
 }
 
 /* ------------------------------------------------- Sentinels and replicas */
 
-static bool is_silent(struct doctor *d)
+static bool names_nobody(struct doctor *d)
 {
-    return !d->other.answers && detail(d, "%s", d->other.why);
-}
-
-static bool is_denying(struct doctor *d)
-{
-    return d->other.denies && is_silent(d);
+    return d->sentinel.primary[0] == '\0' && detail(d, "%s", d->sentinel.why);
 }
 
 static bool differs(struct doctor *d)
 {
-    return strcmp(d->other.named, d->primary) != 0 &&
-           detail(d, "%s, not %s", d->other.named, d->primary);
+    return !d->sentinel.agrees &&
+           detail(d, "%s, not %s", d->sentinel.primary, d->own.facts.url);
 }
 
 static bool names_primary(struct doctor *d)
 {
-    return detail(d, "%s", d->other.named);
+    return detail(d, "%s", d->sentinel.primary);
 }
 
 static bool sentinel_in_clear(struct doctor *d)
 {
-    return d->other.in_clear;
+    return d->sentinel.in_clear;
 }
 
-static bool lists_not_all(struct doctor *d)
+static bool knows_more(struct doctor *d)
 {
     int listed = d->own.facts.sentinels;
 
-    return listed < d->sentinels &&
-           detail(d, "%d of %lld", listed, (long long)d->sentinels);
+    return (unsigned)listed < d->sentinel.knows &&
+           detail(d, "%d of %u", listed, d->sentinel.knows);
 }
 
-static bool differs_by(struct doctor *d)
+static bool hides_clock(struct doctor *d)
 {
+    return d->replica.unknown[0] != '\0' && detail(d, "%s", d->replica.unknown);
+}
+
+static bool has_other_clock(struct doctor *d)
+{
+    int64_t ahead_us = d->replica.ahead_us;
     char by[DURATION_ROOM];
 
-    return detail(d, "by %s",
-        duration_rough(by, llabs(d->other.ahead_us) * 1000 / US_PER_S));
-}
-
-static bool is_ahead(struct doctor *d)
-{
-    return d->other.ahead_us >= AHEAD_US && differs_by(d);
-}
-
-static bool is_behind(struct doctor *d)
-{
-    return d->other.ahead_us <= -BEHIND_US && differs_by(d);
-}
-
-/* Sentinels promote the replica with the smallest priority, also if it lacks
- * what others have confirmed to WAIT; one with 0 never. */
-static bool prefers_one(struct doctor *d)
-{
-    int64_t waits = url_facts(d->url).wait_replicas;
-
-    return waits > 0 && (d->unequal || d->never >= waits);
+    return (ahead_us >= AHEAD_US || ahead_us <= -BEHIND_US) &&
+           detail(d, "%s %s",
+               duration_rough(by, llabs(ahead_us) * 1000 / US_PER_S),
+               ahead_us > 0 ? "ahead" : "behind");
 }
 
 /* ---------------------------------------------------------------- the table */
@@ -224,22 +210,22 @@ static const struct check {
     const char *subject;
     bool (*holds)(struct doctor *doctor); /* NULL: always */
     enum level level;
-    int code; /* the exit code of a FAIL */
+    int once; /* 1: one level worse with --once */
     const char *words, *remedy;
 } checks[] = {
     {OF_SERVER, "role", waits_to_vote, LEVEL_WARN, 0,
         "no lock is granted here yet",
         "wait; with a smaller max_ttl_ms in the URL of all programs the pause "
         "is shorter"},
-    {OF_SERVER, "role", has_no_vote, LEVEL_FAIL, EXIT_UNAVAILABLE,
-        "no lock is granted here", NULL},
+    {OF_SERVER, "role", has_no_vote, LEVEL_FAIL, 0, "no lock is granted here",
+        NULL},
     {OF_SERVER, "role", may_fail_over, LEVEL_WARN, 0,
         "a failover may lose locks and records, because replication is "
         "asynchronous, and then two clients can hold one lock; replicas",
         "write guard_failover=on in the URL of all programs "
         "(docs/failover.md), or use several independent servers "
         "(docs/redlock.md)"},
-    {OF_SERVER, "address", doctor_leads_elsewhere, LEVEL_FAIL, EXIT_CONFIG,
+    {OF_SERVER, "address", doctor_leads_elsewhere, LEVEL_FAIL, 0,
         "connections to this address reach different servers, so two clients "
         "can hold one lock",
         "give an address that leads to one server, not to a load balancer"},
@@ -253,8 +239,8 @@ static const struct check {
         "a primary that is cut off from its replicas goes on granting locks "
         "beside its successor (min-replicas-to-write 0), also with "
         "guard_failover",
-        "CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag "
-        "2" IN_FILE "; locks then need a replica that answers"},
+        "CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 2" IN_FILE
+        "; locks then need a replica that answers"},
     {OF_SERVER, "eviction", evicts, LEVEL_WARN, 0,
         "when memory is full, held locks and records may be evicted, and then "
         "two clients can hold one lock; maxmemory-policy",
@@ -264,21 +250,17 @@ static const struct check {
         "no lock is evicted (noeviction)", NULL},
     {OF_SERVER, "persistence", hides_aof, LEVEL_WARN, 0,
         "append-only file: unknown", NULL},
-    {OF_SERVER, "persistence", loses_records, LEVEL_FAIL, EXIT_UNAVAILABLE,
-        "no append-only file: a restart loses records, and work that was done "
-        "may be done again",
-        "CONFIG SET appendonly yes, and appendfsync always" IN_FILE},
-    {OF_SERVER, "persistence", loses_locks, LEVEL_WARN, 0,
-        "no append-only file: a restart loses locks (or those since the last "
-        "snapshot), and two clients can hold one lock",
+    {OF_SERVER, "persistence", loses_all, LEVEL_WARN, 1,
+        "no append-only file: a restart loses locks and records (or those "
+        "since the last snapshot): two clients can hold one lock, and work "
+        "that was done may be done again",
         "CONFIG SET appendonly yes, and appendfsync always" IN_FILE
-        "; or add guard_restarts=on to the URL of all programs"},
-    {OF_SERVER, "persistence", loses_last_records, LEVEL_WARN, 0,
-        "a crash of the machine may lose the records of the last second or so",
+        "; or, for locks alone, add guard_restarts=on to the URL of all "
+        "programs"},
+    {OF_SERVER, "persistence", loses_last_second, LEVEL_NOTE, 1,
+        "a crash of the machine may lose the locks and records of the last "
+        "second or so",
         "CONFIG SET appendfsync always" IN_FILE},
-    {OF_SERVER, "persistence", loses_last_second, LEVEL_NOTE, 0,
-        "a crash of the machine may lose the locks of the last second or so",
-        NULL},
     {OF_SERVER, "persistence", has_aof, LEVEL_OK, 0,
         "append-only file, with an fsync before each answer", NULL},
     {OF_SERVER, "persistence", NULL, LEVEL_NOTE, 0,
@@ -293,48 +275,46 @@ static const struct check {
     {OF_SERVER, "password", is_in_clear, LEVEL_WARN, 0,
         IN_BETWEEN ", and remove locks",
         "write rediss:// if the server has a port for TLS, or use a tunnel"},
-    {OF_SENTINEL, "sentinel", is_silent, LEVEL_WARN, 0, "does not count", NULL},
+    {OF_SERVER, "replica-priority", prefers_one, LEVEL_WARN, 0,
+        "it is not the same at all replicas (0: never promoted), so the one "
+        "that is promoted may lack locks that others have confirmed "
+        "(wait_replicas)",
+        "CONFIG SET replica-priority 100 at each replica" IN_FILE},
+    {OF_SENTINEL, "sentinel", names_nobody, LEVEL_WARN, 0, "does not count",
+        NULL},
     {OF_SENTINEL, "sentinel", differs, LEVEL_WARN, 0,
         "disagrees about the primary",
         "during a failover, wait; otherwise check the network between the "
         "Sentinels, or correct one: SENTINEL REMOVE SERVICE, then SENTINEL "
         "MONITOR SERVICE HOST PORT QUORUM"},
     {OF_SENTINEL, "sentinel", names_primary, LEVEL_OK, 0, "names", NULL},
-    {OF_SENTINEL, "password", sentinel_in_clear, LEVEL_WARN, 0, IN_BETWEEN,
-        "write rediss+sentinel:// or sentinel_tls=1, or use a tunnel"},
-
-    {OF_SENTINELS, "sentinels", lists_not_all, LEVEL_WARN, 0,
+    {OF_SENTINEL, "sentinels", knows_more, LEVEL_WARN, 0,
         "the URL does not list all of them, but a majority of all must answer",
         "list all in the URL of all programs, by addresses that clients can "
         "reach (sentinel announce-ip)"},
-    {OF_REPLICA, "clock", is_denying, LEVEL_NOTE, 0, "of a replica: unknown",
-        "give each replica the same users, passwords and permissions as the "
-        "primary: after a failover clients need them there"},
-    {OF_REPLICA, "clock", is_silent, LEVEL_NOTE, 0, "of a replica: unknown",
-        "if clients cannot reach it either, set replica-announce-ip: after a "
-        "failover they need its address"},
-    {OF_REPLICA, "clock", is_ahead, LEVEL_WARN, 0,
-        "a replica is ahead of the primary: after a failover locks end that "
-        "much too early, while their holders count on them",
+    {OF_SENTINEL, "password", sentinel_in_clear, LEVEL_WARN, 0, IN_BETWEEN,
+        "write rediss+sentinel:// or sentinel_tls=1, or use a tunnel"},
+    {OF_REPLICA, "clock", hides_clock, LEVEL_NOTE, 0, "of a replica: unknown",
+        "after a failover clients need it: give it the same users, passwords "
+        "and permissions as the primary, and an address that they can reach "
+        "(replica-announce-ip)"},
+    {OF_REPLICA, "clock", has_other_clock, LEVEL_WARN, 0,
+        "a replica's clock is not the primary's: if it is ahead, after a "
+        "failover locks end that much too early, while their holders count on "
+        "them; if it is behind, a fencing token may be smaller than the one "
+        "before",
         "synchronize the clocks of both servers with NTP"},
-    {OF_REPLICA, "clock", is_behind, LEVEL_WARN, 0,
-        "a replica is behind the primary: after a failover a fencing token may "
-        "be smaller than the one before",
-        "synchronize the clocks of both servers with NTP"},
-    {OF_REPLICAS, "replica-priority", prefers_one, LEVEL_WARN, 0,
-        "it is not the same at all replicas (0: never promoted), so the one "
-        "that is promoted may lack locks that others have confirmed "
-        "(wait_replicas)",
-        "CONFIG SET replica-priority 100 at each replica, in its configuration "
-        "file too"},
 };
 
 static void print(struct doctor *d, const struct check *check)
 {
-    diagnostic(&d->diagnostics, check->level, check->subject, check->remedy,
-        "%s%s%s", check->words, d->detail[0] != '\0' ? ": " : "", d->detail);
-    if (check->level == LEVEL_FAIL)
-        diagnostic_code(&d->diagnostics, check->code);
+    int level = (int)check->level + (d->args->records ? check->once : 0);
+
+    diagnostic(&d->diagnostics, (enum level)level, check->subject,
+        check->remedy, "%s%s%s", check->words, d->detail[0] != '\0' ? ": " : "",
+        d->detail);
+    if (level == LEVEL_FAIL)
+        diagnostic_code(&d->diagnostics, EXIT_UNAVAILABLE);
 }
 
 void doctor_judge(struct doctor *d, enum about about)

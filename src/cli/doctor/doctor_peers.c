@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks servers: that of a URL, the Sentinels that the URL lists, and the
- * replicas, one of which a failover makes the primary.
+ * Asks servers: that of a URL, and its replicas, one of which a failover makes
+ * the primary.
  *
  * Invariant: nothing is changed at any of them. A password goes to a replica,
  * whose address the primary names, only over TLS or on this machine.
@@ -18,7 +18,6 @@
 
 #define WORDS_MAX 8
 #define SECONDS_MOST (INT64_C(1) << 40)
-#define MOST 8  /* services of a Sentinel that are looked at */
 #define LOOKS 4 /* connections, to find a load balancer */
 #define PEER_INIT                                                              \
     (struct peer)                                                              \
@@ -95,14 +94,6 @@ const char *peer_why(const struct peer *peer)
     return failure_words(why, peer->result);
 }
 
-bool peer_in_clear(const struct peer *peer)
-{
-    const nxl_server_facts *facts = &peer->facts;
-
-    return facts->state == NXL_SERVER_UP && facts->sends_password &&
-           !facts->tls && !facts->local;
-}
-
 bool peer_read(struct peer *peer)
 {
     answer_free(peer->info);
@@ -153,122 +144,68 @@ bool doctor_leads_elsewhere(struct doctor *d)
             peer_read(&peer) && is_another(&d->own, &peer);
         peer_free(&peer);
     }
+    if (another) /* whatever else is wrong there: the URL is */
+        diagnostic_code(&d->diagnostics, EXIT_CONFIG);
     return another;
-}
-
-/* ---------------------------------------------------------------- Sentinels */
-
-/* Reads "master0:name=SERVICE,status=ok,address=10.0.0.2:6379,slaves=1,
- * sentinels=3", which counts the Sentinel itself. */
-static bool read_service(struct doctor *d, const struct peer *peer,
-    const char *service, struct companion_server *s)
-{
-    char field[32], line[FIELD_ROOM];
-    size_t length = strlen(service);
-
-    for (unsigned i = 0; i < MOST; i++) {
-        snprintf(field, sizeof(field), "master%u", i);
-        peer_field(peer, field, line);
-        const char *address = strstr(line, ",address=");
-        const char *count = strstr(line, ",sentinels=");
-        if (!address || !count || strncmp(line, "name=", 5) != 0 ||
-            strncmp(line + 5, service, length) != 0 || line[5 + length] != ',')
-            continue;
-        address += strlen(",address=");
-        snprintf(s->named, sizeof(s->named), "%.*s", (int)strcspn(address, ","),
-            foreign(address));
-        int64_t known = strtoll(count + strlen(",sentinels="), NULL, 10);
-        d->sentinels = known > d->sentinels ? known : d->sentinels;
-        return true;
-    }
-    return false;
-}
-
-void doctor_ask_sentinel(struct doctor *d, size_t i)
-{
-    nxl_client_options options = options_of(d);
-    struct companion_server *s = &d->other;
-    struct peer peer = PEER_INIT;
-    char service[URL_VALUE_ROOM];
-
-    *s = (struct companion_server){.answers = false};
-    peer.result = NXL_E_NOMEM;
-    if (url_sentinel(d->url, i, s->at, sizeof(s->at)) &&
-        url_text(d->url, "service", service, sizeof(service)))
-        peer.result = client_new_sentinel(&peer.client, d->url, i, 0, &options);
-    if (peer.result == NXL_OK)
-        (void)peer_read(&peer);
-    s->answers = peer.info && read_service(d, &peer, service, s);
-    snprintf(s->why, sizeof(s->why), "%s",
-        peer.info ? "it does not know the service" : peer_why(&peer));
-    s->in_clear = peer_in_clear(&peer);
-    if (d->primary[0] == '\0')
-        memcpy(d->primary, s->named, sizeof(s->named));
-    peer_free(&peer);
 }
 
 /* ----------------------------------------------------------------- replicas */
 
-/* A client for the replica, with the user, the password and the TLS parameters
- * of the primary's URL, but without guards, for which a client may write. */
-static nxl_client *connect_to(struct doctor *d, struct companion_server *r,
-    const char *host, const char *port)
+/* A client for the replica, with the login and the TLS of the primary's URL. */
+static nxl_client *connect_to(struct doctor *d, const char *host, unsigned port)
 {
-    static const char *const guards[] = {
-        "guard_failover", "guard_restarts", "durable"};
+    struct replica *r = &d->replica;
     nxl_client_options options = options_of(d);
     bool safe = url_facts(d->url).encrypts && !url_facts(d->url).trusts_anybody;
     bool is_here = strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
     nxl_client *client = NULL;
-    struct url_list list;
 
-    if (url_names_password(d->url) && !safe && !is_here) {
-        snprintf(r->why, sizeof(r->why),
+    options.errbuf = r->unknown;
+    options.errbuf_size = sizeof(r->unknown);
+    if (url_names_password(d->url) && !safe && !is_here)
+        snprintf(r->unknown, sizeof(r->unknown),
             "the password would be sent there without TLS");
-        return NULL;
-    }
-    options.guard_restarts = NXL_GUARD_OFF;
-    options.errbuf = r->why;
-    options.errbuf_size = sizeof(r->why);
-    if (!url_list_make(&list, &d->url, 1, NULL))
-        return NULL;
-    for (size_t i = 0; i < sizeof(guards) / sizeof(guards[0]); i++)
-        url_list_drop(&list, guards[i]);
-    if (!url_list_lead(&list, 0, host, port) ||
-        nxl_client_new(&client, list.urls[0], &options) != NXL_OK)
-        client = NULL;
-    url_list_free(&list);
+    else
+        (void)!client_new_replica(
+            &client, d->url, host, (uint16_t)port, &options);
     return client;
+}
+
+/* Its clock, between two looks at the primary's. False: it is unknown. */
+static bool compare_clocks(struct doctor *d, const struct peer *peer)
+{
+    int64_t before = peer_time_us(&d->own);
+    int64_t there = peer_time_us(peer);
+    int64_t after = peer_time_us(&d->own);
+
+    d->replica.ahead_us = there > after    ? there - after
+                          : there < before ? there - before
+                                           : 0;
+    return before >= 0 && there >= 0 && after >= 0;
 }
 
 /* From "slave0:ip=10.0.0.2,port=6379,state=online,..." in INFO. */
 bool doctor_ask_replica(struct doctor *d, unsigned i)
 {
-    struct companion_server *r = &d->other;
-    char field[32], line[FIELD_ROOM], host[104], port[8];
+    struct replica *r = &d->replica;
+    char field[32], line[FIELD_ROOM], host[104];
+    unsigned port;
     struct peer peer = PEER_INIT;
 
-    *r = (struct companion_server){.answers = false};
+    *r = (struct replica){.priority = -1};
     snprintf(field, sizeof(field), "slave%u", i);
     peer_field(&d->own, field, line);
-    if (sscanf(line, "ip=%100[-.:_A-Za-z0-9],port=%5[0-9],", host, port) != 2)
+    if (sscanf(line, "ip=%100[-.:_A-Za-z0-9],port=%5u,", host, &port) != 2 ||
+        port > UINT16_MAX)
         return false;
-    snprintf(r->at, sizeof(r->at), "%s:%s", host, port);
-    peer.client = connect_to(d, r, host, port);
+    snprintf(r->at, sizeof(r->at), "%s:%u", host, port);
+    peer.client = connect_to(d, host, port);
     if (!peer.client)
         return true;
-    if (peer_read(&peer)) {
-        r->priority = peer_number(&peer, "slave_priority");
-        int64_t before = peer_time_us(&d->own);
-        int64_t there = peer_time_us(&peer);
-        int64_t after = peer_time_us(&d->own);
-        r->answers = before >= 0 && there >= 0 && after >= 0;
-        r->ahead_us = there > after    ? there - after
-                      : there < before ? there - before
-                                       : 0;
-    }
-    r->denies = peer.result == NXL_E_DENIED;
-    snprintf(r->why, sizeof(r->why), "%s", peer_why(&peer));
+    bool known = peer_read(&peer) && compare_clocks(d, &peer);
+    r->priority = peer_number(&peer, "slave_priority");
+    if (!known)
+        snprintf(r->unknown, sizeof(r->unknown), "%s", peer_why(&peer));
     peer_free(&peer);
     return true;
 }

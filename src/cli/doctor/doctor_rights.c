@@ -63,21 +63,28 @@ const char *doctor_grant(struct doctor *d, int result)
     return words;
 }
 
-/* Sends words and last, a request that only reads. */
-static void try_request(struct doctor *d, enum level level, const char *what,
-    const char *words, const char *last)
+int doctor_ask(struct doctor *d, enum level level, const char *what,
+    const char *text, const char *last, struct answer **answer)
 {
-    struct answer *answer;
-    int rc = peer_ask(&d->own, words, last, &answer);
+    int rc = peer_ask(&d->own, text, last, answer);
 
-    answer_free(answer);
     if (rc != NXL_E_DENIED)
-        return;
+        return rc;
     diagnostic(&d->diagnostics, level, "rights", doctor_grant(d, rc),
-        "%s is not permitted (%s %s): %s", what, words, last,
-        peer_why(&d->own));
+        "%s is not permitted (%s %s): %s", what, text, last, peer_why(&d->own));
     if (level == LEVEL_FAIL)
         diagnostic_code(&d->diagnostics, EXIT_DENIED);
+    return rc;
+}
+
+/* For a request that needs no answer. */
+static void try_request(struct doctor *d, enum level level, const char *what,
+    const char *text, const char *last)
+{
+    struct answer *answer;
+
+    (void)!doctor_ask(d, level, what, text, last, &answer);
+    answer_free(answer);
 }
 
 static void try_keys(struct doctor *d)
@@ -111,18 +118,14 @@ static void try_keys(struct doctor *d)
 
 void doctor_rights(struct doctor *d)
 {
-    /* A trial notices the first only while the server does not know the
-     * scripts. */
+    if (d->own.result == NXL_E_DENIED)
+        try_request(d, d->urls.count > 1 ? LEVEL_FAIL : LEVEL_WARN,
+            "what the server says of itself", "INFO", "server");
+    /* A trial notices this only while the server does not know the scripts. */
     try_request(d, LEVEL_WARN, "a script that the server does not know yet",
         "EVAL return(1)", "0");
-    try_request(d, d->urls.count > 1 ? LEVEL_FAIL : LEVEL_WARN,
-        "what the server says of itself", "INFO", "server");
-    try_request(d, LEVEL_NOTE, "reading the configuration", "CONFIG GET",
-        "appendfsync");
     try_request(
         d, LEVEL_NOTE, "quick cleanup after a lost connection", "CLIENT", "ID");
-    try_request(d, LEVEL_NOTE, "finding waiters that have died",
-        "PUBSUB NUMSUB", "nxl");
     if (d->args->name)
         try_keys(d);
 }

@@ -29,53 +29,37 @@ struct peer {
     struct answer *info; /* NULL: it was not answered */
 };
 
-/* A Sentinel that the URL lists, or a replica of the server. */
-struct companion_server {
+/* A replica of the server that the findings are about. */
+struct replica {
     char at[FIELD_ROOM];
-    char why[DETAIL_ROOM]; /* why it does not answer */
-    bool answers, denies;
-    char named[FIELD_ROOM]; /* Sentinel: the primary that it names */
-    bool in_clear;          /* Sentinel: a password is sent without TLS */
-    int64_t priority;       /* replica */
-    int64_t ahead_us;       /* replica: its clock, at least; negative: behind */
+    char unknown[DETAIL_ROOM]; /* why its clock is; "": it is known */
+    int64_t priority;          /* -1: unknown */
+    int64_t ahead_us;          /* its clock, at least; negative: behind */
 };
-
-#define REPLICAS_MOST 8 /* that are asked */
 
 struct doctor {
     const struct args *args;
     struct url_list urls; /* one for each server */
     struct diagnostics diagnostics;
-    size_t reached;  /* how many servers accepted the login */
-    struct peer own; /* the server that the findings are about */
-    const char *url; /* its */
-    struct companion_server other;
-    char primary[FIELD_ROOM]; /* that the first Sentinel names */
-    int64_t sentinels; /* how many there are, to the one that knows most */
-    int64_t priority;  /* of a replica; 0: of none that is ever promoted */
-    int64_t never;     /* replicas that are never promoted */
-    bool unequal;      /* the others do not have the same priority */
-    /* What a check has found out: shown behind its words, or instead. */
+    struct peer own;                /* the server that the findings are about */
+    const char *url;                /* its */
+    struct sentinel_facts sentinel; /* each of them in turn */
+    struct replica replica;         /* each of its replicas in turn */
+    int64_t passed_over; /* replicas that are promoted after others, or never,
+                          * whatever they have confirmed */
+    /* What a check has found out: shown behind its words. */
     char detail[DETAIL_ROOM];
 };
 
 /* What the rows of the table are about. */
-enum about {
-    OF_SERVER,
-    OF_SENTINEL,  /* each of them */
-    OF_SENTINELS, /* all of them, after these */
-    OF_REPLICA,
-    OF_REPLICAS
-};
+enum about { OF_SERVER, OF_SENTINEL, OF_REPLICA };
 
 /* Reports what the rows about that find. The rows of one subject follow each
  * other, and the first whose condition holds decides. */
 void doctor_judge(struct doctor *doctor, enum about about);
 
-/* Makes Sentinel i of the URL doctor->other. */
-void doctor_ask_sentinel(struct doctor *doctor, size_t i);
-/* The same of replica i: asks its priority, and its clock between two looks at
- * the primary's. False: there is none. */
+/* Makes replica i doctor->replica: asks its priority, and its clock between two
+ * looks at the primary's. False: there is none. */
 bool doctor_ask_replica(struct doctor *doctor, unsigned i);
 /* Does a new connection lead to another server, as a load balancer does? */
 bool doctor_leads_elsewhere(struct doctor *doctor);
@@ -98,13 +82,14 @@ int64_t peer_number(const struct peer *peer, const char *name);
 /* The client's error message, without the address that begins each finding. */
 const char *peer_why(const struct peer *peer);
 
-/* Is a password sent to another machine without TLS? */
-bool peer_in_clear(const struct peer *peer);
-
 /* Reports where each setting comes from. False: no memory. */
 bool doctor_sources(struct doctor *doctor);
 /* Checks permissions that a trial does not show. */
 void doctor_rights(struct doctor *doctor);
+/* peer_ask() of the server; reports it with that level if it is not permitted.
+ * what: it is asked for. */
+int doctor_ask(struct doctor *doctor, enum level level, const char *what,
+    const char *text, const char *last, struct answer **answer);
 /* Acquires, waits and records. */
 void doctor_trial(struct doctor *doctor);
 

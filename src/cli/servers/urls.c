@@ -229,32 +229,6 @@ void url_hide_passwords(char *text)
     }
 }
 
-/* --------------------------------------------------------- its address */
-
-bool url_list_lead(
-    struct url_list *list, size_t i, const char *host, const char *port)
-{
-    char *url = list->urls[i], *from = NULL, *made;
-    const char *scheme = strncmp(url, "unix:", 5) == 0 ? "redis" : url;
-    int length = (int)strcspn(scheme, ":+"); /* not by way of Sentinels */
-    char *end = credentials(url, &from);
-    bool is_v6 = strchr(host, ':') != NULL;
-    const char *query = strchr(url, '?');
-
-    if (asprintf(&made, "%.*s://%.*s%s%s%s:%s%s", length, scheme,
-            end ? (int)(end + 1 - from) : 0, end ? from : "", is_v6 ? "[" : "",
-            host, is_v6 ? "]" : "", port, query ? query : "") < 0)
-        return false;
-    explicit_bzero(url, strlen(url));
-    free(url);
-    list->urls[i] = made;
-    drop(made, "db");
-    for (size_t row = 0; row < url_param_count; row++)
-        if (param_of_sentinels(row))
-            drop(made, url_params[row].name);
-    return true;
-}
-
 /* --------------------------------------------------------- what it means */
 
 /* Stands for the password that is added later. It is never called. */
@@ -300,19 +274,6 @@ struct url_facts url_facts(const char *url)
     return facts;
 }
 
-bool url_sentinel(const char *url, size_t i, char *out, size_t size)
-{
-    struct endpoint e;
-
-    if (!parse(&e, url))
-        return false;
-    bool found = e.sentinels && i < e.sentinels->count;
-    if (found)
-        text_copy(&e.sentinels->at[i].name, out, size);
-    endpoint_free(&e);
-    return found;
-}
-
 uint64_t url_parameter(const char *name)
 {
     return UINT64_C(1) << param_find(slice_of(name));
@@ -336,8 +297,7 @@ bool url_text(const char *url, const char *name, char *out, size_t size)
     } texts[] = {{"user", s->login.user}, {"password", s->login.password},
         {"password_file", s->login.password_file},
         {"sentinel_user", asks->user}, {"sentinel_password", asks->password},
-        {"cacert", s->cacert}, {"key", s->key}, {"prefix", s->prefix},
-        {"service", e.sentinels ? e.sentinels->service : NULL}};
+        {"cacert", s->cacert}, {"key", s->key}, {"prefix", s->prefix}};
     const char *value = NULL;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(name, texts[i].name) == 0)

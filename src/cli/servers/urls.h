@@ -22,11 +22,6 @@ bool url_list_make(struct url_list *list, const char *const *texts,
     size_t count, const char *query);
 void url_list_free(struct url_list *list);
 
-/* Makes URL i lead to another server by TCP, with the same user, password and
- * parameters, but to no database. False: no memory. */
-bool url_list_lead(
-    struct url_list *list, size_t i, const char *host, const char *port);
-
 /* Takes the parameter out of every URL. */
 void url_list_drop(struct url_list *list, const char *name);
 
@@ -47,13 +42,9 @@ struct url_facts url_facts(const char *url);
 /* The bit of a parameter. */
 uint64_t url_parameter(const char *name);
 bool url_has_parameter(const char *url, const char *name);
-/* Writes host and port of Sentinel i of the URL into out, cut to size. False:
- * there is none. */
-bool url_sentinel(const char *url, size_t i, char *out, size_t size);
 /* The value of user, password, password_file, sentinel_user, sentinel_password,
- * cacert, key or prefix; or "service", what the Sentinels monitor. False: the
- * URL does not have it, or it is longer than out. All that the library accepts
- * fit in URL_VALUE_ROOM. */
+ * cacert, key or prefix. False: the URL does not have it, or it is longer than
+ * out. All that the library accepts fit in URL_VALUE_ROOM. */
 #define URL_VALUE_ROOM 8193
 bool url_text(const char *url, const char *name, char *out, size_t size);
 /* Do both have the same scheme, address or Sentinels, and database? */
