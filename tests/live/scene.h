@@ -95,7 +95,8 @@
  *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
  *     refuse, welcome; strand, and later deliver, what it holds (proxy.h).
  *     Values: connections, accepted, bytes of requests, bytes of replies.
- *   process: memory (in KB; not where a sanitizer takes its own).
+ *   process: memory (in KB; not where a sanitizer takes its own), allocations
+ *     (of the test's own thread), descriptors.
  *   file own.pem, in <directory>: replaced by client.pem (in one step),
  *     overwritten by it, holds "text" [readable by all, or by nobody], fifo,
  *     removed.
@@ -106,9 +107,23 @@
  *                                machine is busy
  *   in a child STEP              by a child of fork(), which then ends
  *   until CALL then STEP         both, again and again
+ *   until STEP, or STEP          until one of the two is as expected
+ *   if OK: STEP                  by the result of the last call, as is "if not
+ *                                OK: STEP"
+ *   memory fails once at each place   plays what is indented under it again and
+ *                                again: at first the first allocation fails of
+ *                                its step "where it fails: STEP", then the
+ *                                second, up to the first time that none does.
+ *                                "for good": with all allocations after that
+ *                                one; "at each 61st place": not at all of them,
+ *                                unless NXLOCK_FULL is set. What was made in it
+ *                                is freed at its end. All of it is done twice:
+ *                                memory that the second time takes is a leak.
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
- * above 5, below 5; "text"; containing "part"; none; error; not X; X or Y.
+ * above 5, below 5; "text"; containing "part"; none; error; not X; X or Y; out
+ * of memory: E_NOMEM, E_SYSTEM or E_UNREACHABLE, or of several servers UNKNOWN,
+ * with a message of memory, and an allocation has failed.
  * After it, or alone:
  *   saying "words", "more"       in the value or, of a call, in the handle's
  *                                message
@@ -250,8 +265,9 @@ static struct {
     size_t count;
     redisContext *sending[SCENE_SENT];
     size_t sent;
-    bool is_child; /* this process: of one that plays a scene */
-    char why[4096]; /* the last step was not as expected */
+    char result[32]; /* of the last call */
+    bool is_child;   /* this process: of one that plays a scene */
+    char why[4096];  /* the last step was not as expected */
 } stage;
 
 #define mismatch(...)                                                          \

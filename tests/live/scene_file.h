@@ -307,11 +307,17 @@ static void read_line(unsigned line, char *text)
     *text = '\0';
 }
 
-/* What is indented more than a step, but not under "repeat", belongs to it. */
+/* What is indented under such a step is a block of steps. */
+static bool begins_block(const char *step)
+{
+    return !strncmp(step, "repeat ", 7) || !strncmp(step, "memory fails ", 13);
+}
+
+/* What is indented more than another step belongs to it. */
 static bool goes_on(const char *step, size_t indent)
 {
     size_t own = strspn(step, " ");
-    return own > 0 && indent > own && strncmp(step + own, "repeat ", 7) != 0;
+    return own > 0 && indent > own && !begins_block(step + own);
 }
 
 static void read_scenes(const char *path)

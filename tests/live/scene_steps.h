@@ -317,6 +317,18 @@ static bool read_places(struct words *words, struct places *places)
     return true;
 }
 
+static void play_process(struct words *words, struct outcome *o)
+{
+    if (accept(words, "memory"))
+        give_number(o, LIVE_INSTRUMENTED ? 0 : resident_kb());
+    else if (accept(words, "allocations"))
+        give_number(o, (int64_t)alloc_count());
+    else if (accept(words, "descriptors"))
+        give_number(o, count_fds());
+    else
+        file_error("a process knows no \"%s\"", take(words)->text);
+}
+
 /* The value, kept or of a subject, or the result, of one subject. */
 static void play_subject(
     struct words *subject, struct words *words, struct outcome *o)
@@ -329,8 +341,8 @@ static void play_subject(
             play_server(places.first, words, o);
         return;
     }
-    if (accept(subject, "process") && accept(words, "memory")) {
-        give_number(o, LIVE_INSTRUMENTED ? 0 : resident_kb());
+    if (accept(subject, "process")) {
+        play_process(words, o);
         return;
     }
     if (accept(subject, "file")) {

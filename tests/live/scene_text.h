@@ -6,7 +6,7 @@
 #ifndef NXLOCK_TESTS_LIVE_SCENE_TEXT_H
 #define NXLOCK_TESTS_LIVE_SCENE_TEXT_H
 
-#include "live/scene.h"
+#include "live/scene_memory.h"
 
 static char text_pool[16 << 20] __attribute__((aligned(16)));
 static size_t text_used;
@@ -217,6 +217,8 @@ static inline bool meets_one(struct words *words, const struct outcome *o)
         return o->error;
     if (accept(words, "none"))
         return o->none;
+    if (accept(words, "out") && accept(words, "of") && accept(words, "memory"))
+        return o->call && is_out_of_memory(o->value.text, o->message);
     if (accept(words, "containing"))
         return strstr(o->value.text, take(words)->text);
     bool above = next_is(words, "above"), below = next_is(words, "below");

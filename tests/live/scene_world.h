@@ -48,9 +48,11 @@ static void give_flag(struct outcome *o, bool flag)
 
 static void give_result(struct outcome *o, int result, const char *message)
 {
+    memory_returns();
     o->call = true;
     o->message = word_text(message).text;
     give(o, word_text(result_name(result)));
+    snprintf(stage.result, sizeof(stage.result), "%s", o->value.text);
 }
 
 /* ------------------------------------------------------------------ things */
@@ -355,10 +357,13 @@ static void make_client(
     options.errbuf_size = sizeof(message);
     options.warning = note_warning;
     options.warning_arg = thing;
+    thing->client = (nxl_client *)thing; /* NULL is to be put there */
     int result = nxl_client_new(&thing->client, list, &options);
     give_result(o, result, message);
-    if (result != NXL_OK)
+    if (result != NXL_OK) {
+        assert_null(thing->client);
         thing->kind = NO_THING;
+    }
 }
 
 static struct thing *client_called(const char *name)
@@ -437,6 +442,7 @@ static void make_lock(const char *name, struct words *words, struct outcome *o)
     struct thing *thing = add_thing(name, A_LOCK);
     thing->client = client->client;
     thing->seen = (nxl_holder)NXL_HOLDER_INIT;
+    thing->lock = (nxl_lock *)thing;
     if (count == 1 && strlen(names[0]) < lengths[0])
         options.name_length = lengths[0];
     int result = count == 1 ? nxl_lock_new(&thing->lock, thing->client,
@@ -444,8 +450,10 @@ static void make_lock(const char *name, struct words *words, struct outcome *o)
                             : nxl_lock_new_many(&thing->lock, thing->client,
                                   names, lengths, count, &options);
     give_result(o, result, nxl_client_errmsg(client->client));
-    if (result != NXL_OK)
+    if (result != NXL_OK) {
+        assert_null(thing->lock);
         thing->kind = NO_THING;
+    }
 }
 
 /* ------------------------------------------------------------------ events */

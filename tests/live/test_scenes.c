@@ -6,6 +6,7 @@
  */
 #include "live/scene_file.h"
 #include "live/scene_steps.h"
+#include "support/alloc.h"
 
 #include <sys/wait.h>
 
@@ -26,6 +27,8 @@ static int end_scene(void **state)
 {
     if (stage.is_child) /* whose step could not be played */
         _exit(1);
+    memory_returns();
+    memory.place = 0;
     for (size_t i = 0; i < on.servers; i++)
         redis_thaw(&servers[i]);
     for (int clients = 0; clients < 2; clients++)
@@ -45,9 +48,13 @@ static int end_scene(void **state)
 
 static void fail_at(const struct scene_step *step)
 {
+    memory_returns();
     print_error("%s:%u: not as expected\n  scene     %s\n  step      %s\n"
                 "  but       %s\n",
         stage.path, step->line, stage.scene->name, step->text, stage.why);
+    if (memory.place > 0)
+        print_error("  memory    fails at allocation %u%s\n", memory.place,
+            memory.for_good ? " and all after it" : "");
     for (size_t i = 0; i < stage.count; i++)
         if (stage.things[i].kind == A_LOCK && !stage.things[i].threaded &&
             *nxl_lock_errmsg(stage.things[i].lock))
@@ -82,19 +89,56 @@ static void play_until(
     const struct scene_step *step, const char *text, int most_ms)
 {
     int64_t end = test_now_ms() + most_ms;
-    char *first = copied(text), *then = cut_at(first, " then ");
+    char *first = word_text(text).text, *then = cut_at(first, " then ");
     char *what = then ? cut_at(first, ": ") : NULL;
+    char *other = then ? NULL : cut_at(first, ", or ");
+    size_t used = text_used;
     for (;;) {
+        text_used = used;
         if (what)
             (void)play_value(first, what);
-        if (play_step(then ? then : text))
+        if (play_step(then ? then : first) || (other && play_step(other)))
             break;
         if (test_now_ms() > end)
             fail_at(step);
         let_pass(1);
-        text_used = 0;
     }
-    free(first);
+}
+
+/* Of "if OK: STEP" and "if not OK: STEP" the step, if it is to be played. */
+static const char *step_if(const char *text)
+{
+    bool wanted = strncmp(text, "not ", 4) != 0;
+    const char *result = wanted ? text : text + 4, *then = strstr(text, ": ");
+    if (!then)
+        file_error("if what?");
+    size_t length = (size_t)(then - result);
+    bool is = strlen(stage.result) == length &&
+              strncmp(stage.result, result, length) == 0;
+    return is == wanted ? then + 2 : NULL;
+}
+
+/* Does the step skip the scene, if it has to? */
+static bool play_need(const char *text)
+{
+    int major;
+    const char *why;
+    if (!strcmp(text, "needs IPv6"))
+        needs_ipv6();
+    else if (!strcmp(text, "needs ACL"))
+        redis_needs_acl(&servers[0]);
+    else if (sscanf(text, "needs Redis %d", &major) == 1 &&
+             (why = strchr(text, ':')))
+        redis_needs(&servers[0], major, why + 2);
+    else if (!strncmp(text, "not as root: ", 13))
+        geteuid() == 0 ? test_skip(text) : 0;
+    else if (!strncmp(text, "not over TLS: ", 14))
+        live_tls() ? test_skip(text) : 0;
+    else if (!strncmp(text, "not instrumented: ", 18))
+        LIVE_INSTRUMENTED ? test_skip(text) : 0;
+    else
+        return false;
+    return true;
 }
 
 /* The child ends with it, and has said what was not as expected. */
@@ -119,41 +163,101 @@ static void play_in_child(const struct scene_step *step, const char *text)
     }
 }
 
-static void play_one(const struct scene_step *step)
+static void play_text(const struct scene_step *step, const char *text)
 {
-    int ms, major, words = 0;
-    const char *why;
-    stage.step = step;
-    text_used = 0;
-    if (*step->text == '\0') /* it is an empty cell of a table */
-        return;
-    if (!strncmp(step->text, "until ", 6))
-        play_until(step, step->text + 6, SCENE_UNTIL_MS);
-    else if (sscanf(step->text, "in %d ms %n", &ms, &words) == 1 && words > 0)
-        play_until(step, step->text + words, ms + LATE_MS);
-    else if (!strncmp(step->text, "in a child ", 11))
-        play_in_child(step, step->text + 11);
-    else if (strstr(step->text, " without a turn") &&
-             sscanf(step->text, "pass %d ms", &ms) == 1)
+    int ms, words = 0;
+    if (!strncmp(text, "if ", 3)) {
+        text = step_if(text + 3);
+        if (text)
+            play_text(step, text);
+    } else if (!strncmp(text, "where it fails: ", 16)) {
+        memory_fails();
+        play_text(step, text + 16);
+        memory_returns();
+    } else if (!strncmp(text, "until ", 6)) {
+        play_until(step, text + 6, SCENE_UNTIL_MS);
+    } else if (sscanf(text, "in %d ms %n", &ms, &words) == 1 && words > 0) {
+        play_until(step, text + words, ms + LATE_MS);
+    } else if (!strncmp(text, "in a child ", 11)) {
+        play_in_child(step, text + 11);
+    } else if (strstr(text, " without a turn") &&
+               sscanf(text, "pass %d ms", &ms) == 1) {
         pass_without_turn(ms);
-    else if (sscanf(step->text, "pass %d ms", &ms) == 1)
+    } else if (sscanf(text, "pass %d ms", &ms) == 1) {
         for (int64_t end = test_now_ms() + ms; test_now_ms() < end;)
             let_pass(1);
-    else if (!strcmp(step->text, "needs IPv6"))
-        needs_ipv6();
-    else if (!strcmp(step->text, "needs ACL"))
-        redis_needs_acl(&servers[0]);
-    else if (sscanf(step->text, "needs Redis %d", &major) == 1 &&
-             (why = strchr(step->text, ':')))
-        redis_needs(&servers[0], major, why + 2);
-    else if (!strncmp(step->text, "not as root: ", 13))
-        geteuid() == 0 ? test_skip(step->text) : 0;
-    else if (!strncmp(step->text, "not over TLS: ", 14))
-        live_tls() ? test_skip(step->text) : 0;
-    else if (!strncmp(step->text, "not instrumented: ", 18))
-        LIVE_INSTRUMENTED ? test_skip(step->text) : 0;
-    else if (!play_step(step->text))
+    } else if (!play_need(text) && !play_step(text)) {
         fail_at(step);
+    }
+}
+
+static void play_one(const struct scene_step *step)
+{
+    stage.step = step;
+    text_used = 0;
+    if (*step->text != '\0') /* or it is an empty cell of a table */
+        play_text(step, step->text);
+}
+
+static size_t play_block(size_t at, unsigned indent);
+
+/* What a scene makes under "memory fails" is freed there. */
+static void free_all_but(const bool kept[SCENE_NAMES])
+{
+    static const enum thing_kind order[] = {A_LOCK, A_CLIENT};
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < stage.count; i++)
+            if (!kept[i] && stage.things[i].kind == order[k])
+                free_thing(&stage.things[i]);
+}
+
+/* The block of memory that is in use afterwards. */
+static long play_each_place(size_t first, bool for_good, unsigned distance)
+{
+    bool kept[SCENE_NAMES];
+    unsigned place = 1;
+    for (size_t i = 0; i < SCENE_NAMES; i++)
+        kept[i] = i < stage.count && stage.things[i].kind != NO_THING;
+    do {
+        memory_begins(place, for_good);
+        play_block(first, stage.scene->steps[first].indent);
+        free_all_but(kept);
+        place += distance;
+    } while (memory.failed);
+    if (place <= 1 + distance && on.servers == 1)
+        file_error("nothing is allocated in the step that it is about");
+    memory.place = 0;
+    return alloc_blocks();
+}
+
+/* OpenSSL allocates some things once, and again if that failed, so that a
+ * second time can leave something. What each time leaves is a leak; and a
+ * thread that was told to end, or a proxy's, may still be at it. */
+static void play_without_memory(const char *text, size_t first)
+{
+    enum { ROUNDS = 4, ENDED_MS = 1000 };
+    unsigned distance = 1;
+    const char *each = strstr(text, "at each ");
+    if (!each || !strstr(each, " place"))
+        file_error("memory fails once at each place, or at each 61st place");
+    (void)sscanf(each, "at each %u", &distance);
+    bool for_good = strstr(text, "for good");
+    if (getenv("NXLOCK_FULL"))
+        distance = 1;
+    if (!alloc_counts())
+        test_skip("a sanitizer has the allocator");
+    long before = play_each_place(first, for_good, distance);
+    for (int round = 0;; round++) {
+        long after = play_each_place(first, for_good, distance);
+        int64_t end = test_now_ms() + ENDED_MS;
+        while (after > before && test_now_ms() < end)
+            test_pause_ms(1), after = alloc_blocks();
+        if (after <= before)
+            return;
+        if (round == ROUNDS)
+            file_error("each time it leaves %ld blocks more", after - before);
+        before = after;
+    }
 }
 
 /* From that step up to the first one that is indented less. */
@@ -161,18 +265,23 @@ static size_t play_block(size_t at, unsigned indent)
 {
     const struct scene *s = stage.scene;
     while (at < s->count && s->steps[at].indent >= indent) {
-        int times;
+        int times = 0;
+        const char *text = s->steps[at].text;
         stage.step = &s->steps[at];
         if (s->steps[at].indent > indent)
             file_error("it is indented more than the step before");
-        if (sscanf(s->steps[at].text, "repeat %d times", &times) != 1) {
+        if (!begins_block(text)) {
             play_one(&s->steps[at++]);
             continue;
         }
         size_t first = ++at;
         while (at < s->count && s->steps[at].indent > indent)
             at++;
-        for (int i = 0; i < times && first < at; i++)
+        if (first == at)
+            file_error("nothing is indented under it");
+        if (sscanf(text, "repeat %d times", &times) != 1)
+            play_without_memory(text, first);
+        for (int i = 0; i < times; i++)
             play_block(first, s->steps[first].indent);
     }
     return at;
