@@ -37,24 +37,6 @@ static void play_all(const struct row *row, size_t count, bool interop)
 #define PLAY_EACH(rows, interop)                                               \
     play_all(rows, sizeof(rows) / sizeof((rows)[0]), interop)
 
-/* Only a waiter asks how long, and only of a key without an end. */
-static void when_it_looks(void **state)
-{
-    static const struct row rows[] = {
-        {'a', 0, "> SET k T NX PX 1000\nnil", "busy"},
-        {'A', 0, SET "nil\n:500", "busy 500"},
-        {'A', 0, SET "nil\n:-2", "busy 0"},
-        {'A', 0, SET "nil\n-LOADING x", "busy"},
-        {'A', 0, SET "+OK\n:-1", "granted"},
-        {'A', 0, BUSY LOOK, NULL},
-        {'A', 1, "> EVAL text:acquire 1 k T 1000; PTTL k\nnil\n:-1\n" LOOK,
-            NULL},
-    };
-
-    (void)state;
-    PLAY_EACH(rows, false);
-}
-
 static void once_a_second(void **state)
 {
     (void)state;
@@ -73,31 +55,17 @@ static void what_stands_there(void **state)
 {
     static const struct row never[] = {
         {'A', 0, BUSY LOOK NOW "$other\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK NOW "$T\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK NOW "$\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK NOW "nil\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK NOW ":1600000000\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK NOW "$1600000000000\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK NOW "$0\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK NOW WRONGTYPE ":-1", "busy for ever"},
+        {'A', 0, BUSY LOOK NOW "$other\n:-1", "busy for ever"},
         /* It is still running: for how long is known now. */
         {'A', 0, BUSY LOOK NOW "$2000000060_T\n:-1", "busy 59500"},
-        {'A', 0, BUSY LOOK NOW "$2000000001_T\n:-1", "busy 500"},
         /* Its key has got an end, or is gone: somebody lives. */
         {'A', 0, BUSY LOOK NOW "$1600000000_T\n:7000", "busy 7000"},
         {'A', 0, BUSY LOOK NOW "$1600000000_T\n:0", "busy 0"},
-        {'A', 0, BUSY LOOK NOW "$\n:-2", "busy"},
-        {'A', 0, BUSY LOOK NOW "$1600000000_T\n-LOADING x", "busy"},
         {'A', 0, BUSY LOOK NOW "$1600000000_T\n+OK", "busy"},
         {'A', 0, BUSY LOOK NOW "$1600000000_T\nnil", "busy"},
         /* Without a clock nothing is past. */
         {'A', 0, BUSY LOOK NOPERM "$1600000000_T\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK UNKNOWN "$1600000000_T\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK "nil\n$1600000000_T\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK "[]\n$1600000000_T\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK "[$x $0]\n$1600000000_T\n:-1", "busy for ever"},
         {'A', 0, BUSY LOOK "[$0 $0]\n$1600000000_T\n:-1", "busy for ever"},
-        {'A', 0, BUSY LOOK "[$5 $0]\n$1600000000_T\n:-1", "busy 1599999995000"},
     };
     static const struct row past[] = {
         {'A', 0, PAST SCRIPT, NULL},
@@ -127,10 +95,6 @@ static void times_of_others(void **state)
             BUSY LOOK NOW "$1600000000\n:-1\n"
                           "> EVAL text:takeover 1 k T 1000 1600000000\n+OK",
             "granted"},
-        {'A', 0,
-            BUSY LOOK NOW "$1600000000.5\n:-1\n"
-                          "> EVAL text:takeover 1 k T 1000 1600000000.5\nnil",
-            "busy"},
         {'A', 0, BUSY LOOK NOW "$2000000060\n:-1", "busy 59500"},
         {'A', 0,
             BUSY LOOK NOW "$1999999999.5\n:-1\n"
@@ -173,18 +137,11 @@ static void by_script(void **state)
         {'A', 0, PAST SCRIPT "+OK", "granted"},
         {'A', 0, PAST SCRIPT "nil", "busy"}, /* it was changed meanwhile */
         {'A', 0, PAST SCRIPT ":1", BROKEN},
-        {'A', 0, PAST SCRIPT "$OK", BROKEN},
-        {'A', 0, PAST SCRIPT "[]", BROKEN},
         {'A', 0, PAST SCRIPT "-LOADING x", "retry: LOADING x"},
         {'A', 0, PAST SCRIPT "-OOM x", "full: OOM x"},
         {'A', 0, PAST SCRIPT "-READONLY x", "elsewhere: READONLY x"},
         {'A', 0, PAST SCRIPT "-ERR strange", "server, unsure: ERR strange"},
         {'A', 0, PAST SCRIPT NOPERM WATCH, NULL},
-        {'A', 0, PAST SCRIPT UNKNOWN WATCH, NULL},
-        {'A', 0,
-            PAST SCRIPT "-ERR This Redis command is not allowed from "
-                        "script\n" WATCH,
-            NULL},
     };
 
     (void)state;
@@ -195,36 +152,17 @@ static void by_transaction(void **state)
 {
     static const struct row rows[] = {
         {'A', 0, BY_WATCH SAME SETEX "+QUEUED\n[+OK]", "granted"},
-        {'A', 0, BY_WATCH SAME SETEX "+QUEUED\nnil", "busy"},
         {'A', 0, BY_WATCH SAME SETEX "+QUEUED\n[:1]", BROKEN},
-        {'A', 0, BY_WATCH SAME SETEX "+QUEUED\n[nil]", BROKEN},
-        {'A', 0, BY_WATCH SAME SETEX "+QUEUED\n[]", BROKEN},
-        {'A', 0, BY_WATCH SAME SETEX "+OK\n:1", BROKEN},
-        {'A', 0, BY_WATCH SAME SETEX "$QUEUED\n[+OK]", BROKEN},
         /* It was changed since the look: then it is another one's. */
         {'A', 0, BY_WATCH "+OK\n$1600000001_T\n:-1\n+OK\n" DISCARD "+OK",
             "busy"},
-        {'A', 0, BY_WATCH "+OK\n$T\n:-1\n+OK\n" DISCARD "+OK", "busy"},
-        {'A', 0, BY_WATCH "+OK\n$\n:-1\n+OK\n" DISCARD "+OK", "busy"},
-        {'A', 0, BY_WATCH "+OK\nnil\n:-2\n+OK\n" DISCARD "+OK", "busy"},
         {'A', 0, BY_WATCH "+OK\n$1600000000_T\n:5000\n+OK\n" DISCARD "+OK",
-            "busy"},
-        {'A', 0, BY_WATCH "+OK\n$1600000000_T\n+OK\n+OK\n" DISCARD "+OK",
             "busy"},
         /* Not allowed: as if nobody had looked. */
         {'A', 0, BY_WATCH NOPERM "$1600000000_T\n:-1\n" NOPERM,
             "busy for ever"},
-        {'A', 0, BY_WATCH UNKNOWN "$1600000000_T\n:-1\n+OK\n" DISCARD "+OK",
-            "busy for ever"},
-        {'A', 0, BY_WATCH "+OK\n" NOPERM ":-1\n+OK\n" DISCARD "+OK",
-            "busy for ever"},
-        {'A', 0, BY_WATCH "+OK\n$1600000000_T\n" NOPERM "+OK\n" DISCARD "+OK",
-            "busy for ever"},
         {'A', 0, BY_WATCH "+OK\n$1600000000_T\n:-1\n" UNKNOWN, "busy for ever"},
         {'A', 0, BY_WATCH SAME SETEX NOPERM ABORTED, "busy for ever"},
-        {'A', 0, BY_WATCH SAME SETEX "+QUEUED\n" NOPERM DISCARD "+OK",
-            "busy for ever"},
-        {'A', 0, BY_WATCH SAME SETEX "+QUEUED\n[-NOPERM x]", "busy for ever"},
         /* What is wrong with the server is said. */
         {'A', 0, BY_WATCH "-LOADING x\n$1600000000_T\n:-1\n-LOADING x",
             "retry: LOADING x"},
@@ -233,32 +171,10 @@ static void by_transaction(void **state)
             "refusing: MISCONF x"},
         {'A', 0, BY_WATCH SAME SETEX "+QUEUED\n-ERR strange\n" DISCARD "+OK",
             "server, unsure: ERR strange"},
-        {'A', 0, BY_WATCH "+OK\n$1600000000_T\n:-1\n+QUEUED", BROKEN},
     };
 
     (void)state;
     PLAY_EACH(rows, false);
-}
-
-/* Which strategy sets is not forgotten over it, and what is granted is a token.
- */
-static void the_strategies_stay(void **state)
-{
-    (void)state;
-    begin('A', 0);
-    dialect.now = OUR_NOW;
-    play(PAST SCRIPT "+OK", "granted");
-    assert_int_equal(dialect.preferred[VERB_ACQUIRE], 0);
-    assert_int_equal(x.written, WRITTEN_TOKEN);
-    verb = verb_of('r');
-    exchange_restart(&x, &verb, NULL);
-    play("> EVALSHA sha:release 1 k T\n:1", "mine");
-    /* The next attempt begins with SET. */
-    begin('A', 0);
-    dialect.now = OUR_NOW;
-    play(PAST SCRIPT "nil", "busy");
-    exchange_restart(&x, &verb, NULL);
-    play(SET, NULL);
 }
 
 /* May it have written the token, and which reply tells? */
@@ -284,31 +200,6 @@ static void what_it_may_have_written(void **state)
     assert_int_equal(exchange_deciding_reply(&x, false), 1);
     assert_true(exchange_opened(&x));
     assert_true(exchange_cancel(&x));
-}
-
-/* On another connection it begins anew. */
-static void another_connection(void **state)
-{
-    static const char *const until[] = {BUSY, PAST, BY_WATCH SAME};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(until) / sizeof(until[0]); i++) {
-        enum exchange_next next = EXCHANGE_AGAIN;
-        char lines[700], *rest;
-        begin('A', 0);
-        dialect.now = OUR_NOW;
-        snprintf(lines, sizeof(lines), "%s", until[i]);
-        for (char *line = strtok_r(lines, "\n", &rest); line;
-             line = strtok_r(NULL, "\n", &rest)) {
-            if (line[0] == '>')
-                sends();
-            else
-                next = answer(line);
-        }
-        assert_int_equal(next, EXCHANGE_AGAIN);
-        dialect_begin(&dialect);
-        play(SET "+OK\n:1000", "granted");
-    }
 }
 
 /* What comes after these lines is to be sent. */
@@ -340,16 +231,13 @@ static void without_memory_nothing_is_sent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(when_it_looks),
         cmocka_unit_test(once_a_second),
         cmocka_unit_test(what_stands_there),
         cmocka_unit_test(times_of_others),
         cmocka_unit_test(a_value_that_was_cut),
         cmocka_unit_test(by_script),
         cmocka_unit_test(by_transaction),
-        cmocka_unit_test(the_strategies_stay),
         cmocka_unit_test(what_it_may_have_written),
-        cmocka_unit_test(another_connection),
         cmocka_unit_test(without_memory_nothing_is_sent),
     };
     return cmocka_run_group_tests_name(
