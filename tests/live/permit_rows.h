@@ -32,6 +32,9 @@ static const struct permit_row {
     {"a lease is never shortened",
         "take a+1/2 yes; take a+1/2 100 yes; pttl 20000; extend a+1/2 100 yes;"
         "pttl 20000; extend a+1/2 30000 yes; pttl 30000"},
+    {"a token that takes is in line",
+        "set x yes; join a+2/3 no; cmd DEL k; take a+2/3 300 yes; told a+2/3;"
+        "hold 1; line 0; pttl 20000; take b+1/3 yes; take c+1/3 no"},
     {"a member leaves as it joined (4)",
         "set x yes; join a+1/2 no; leave a+1/2 100 no; line 1; leave a+1/2 yes;"
         "line 0"},

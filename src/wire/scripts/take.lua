@@ -62,6 +62,10 @@ if marked and redis.call('EXISTS', mark, line) > 0 then
         return failure
     elseif granted > 0 then
         s, left = look(key, token)
+        -- If it was in line itself.
+        if extend_if_held(s, key, token, lease, left) then
+            return 1
+        end
     end
     if stop then
         return {0, wait_of(s, key, token, left)}
