@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection on which a client listens to its channel, with a real server:
- * it is there only for who waits, messages come, it is made anew after every
- * loss, and a refusal is no more than a reason. Long times pass by moving the
- * clock that the library reads.
+ * The connection on which a client listens, as far as no scene can show it
+ * (live/scenes/line_messages.scenes) and a real server is needed: the test
+ * whether messages reach it, when it is checked, the client's end, no memory,
+ * and credentials of a callback. Time passes by moving the clock that the
+ * library reads.
  */
-#include "live/subscriber_rig.h"
+#include "live/live_rig.h"
 
 #include <stdatomic.h>
 #include <time.h>
 
-#include "support/proxy.h"
+#include "model/companion.h"
+#include "support/alloc.h"
+#include "support/listening.h"
 
 int __real_clock_gettime(clockid_t id, struct timespec *time);
 int __wrap_clock_gettime(clockid_t id, struct timespec *time);
@@ -24,136 +27,62 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *time)
     return rc;
 }
 
-/* ------------------------------------------------------------------ messages
- */
+#define PASSWORD "Zqx7Wvk9"
 
-static void messages_come(void **state)
+static void open_as(const char *login, const char *parameters)
 {
-    open_as("", "");
-    assert_int_equal(redis_clients(&server), 0);
-    assert_string_equal(channel(), "-");
+    char url[512];
+    const char *rest = strstr(server_url, "://");
+    snprintf(url, sizeof(url), "%.*s://%s%s?%s", (int)(rest - server_url),
+        server_url, login, rest + 3, parameters);
+    listening_open(url);
+}
+
+static void open_up(const char *parameters)
+{
+    open_as("", parameters);
     listening_want();
     listening_until(listening_is(MESSAGES_UP));
-    assert_int_equal(redis_clients(&server), 1);
-    assert_int_equal(strlen(channel()), 4 + 36 + 2);
-    assert_string_equal(channel() + 40, ":k");
-    assert_int_equal(strncmp(channel(), "nxl:", 4), 0);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(publish("a token"), 1);
-    listening_until(listening.messages == 3);
-    assert_string_equal(listening.message[2], "a token");
-    assert_int_equal(listening_number(), 1);
-    assert_int_equal(listening.changes, 1);
-    close_it();
-    assert_eventually(redis_clients(&server) == 0);
 }
 
-/* More than the reader takes at once, and over TLS more than one record. */
-static void many_messages(void **state)
+static void close_it(void)
 {
-    char text[3001];
-    open_up("");
-    memset(text, 'x', sizeof(text) - 1);
-    text[sizeof(text) - 1] = '\0';
-    for (int i = 0; i < 300; i++)
-        assert_int_equal(publish(text), 1);
-    listening_until(listening.messages == 300);
-    assert_int_equal(listening_number(), 1);
-    close_it();
+    nxl_client_free(listening.client);
 }
 
-static void commands_are_not_disturbed(void **state)
+static const char *channel(void)
 {
-    open_up("");
-    for (int i = 0; i < 20; i++) {
-        publish("x");
-        command();
-    }
-    listening_until(listening.messages == 20);
-    assert_int_equal(commands(), 1);
-    assert_int_equal(listening_number(), 1);
-    close_it();
+    static char name[CHANNEL_MAX + 1];
+    if (!listening.channel)
+        return "-";
+    snprintf(name, sizeof(name), "%.*s", (int)listening.channel->name.len,
+        listening.channel->name.data);
+    return name;
 }
 
-/* -------------------------------------------------------------------- losses
- */
-
-static void it_is_made_anew(void **state)
+/* Returns how many listened. */
+static long long publish(const char *payload)
 {
-    open_up("");
-    for (unsigned i = 2; i < 5; i++) {
-        kill_listener();
-        listening_until(listening_number() == i);
-        assert_true(listening_is(MESSAGES_UP));
-        assert_int_equal(publish("x"), 1);
-        listening_until(listening.messages == i - 1);
-    }
-    close_it();
+    return redis_run(&server, "PUBLISH", channel(), payload, NULL);
 }
 
-static void the_server_restarts(void **state)
+static void kill_listener(void)
 {
-    open_up("timeout_ms=200");
-    redis_kill(&server);
-    listening_until(listening_is(MESSAGES_COMING));
-    listening_for(300);
-    redis_restart(&server);
-    listening_until(listening_number() == 2);
-    assert_int_equal(publish("x"), 1);
-    listening_until(listening.messages == 1);
-    close_it();
+    assert_int_equal(
+        redis_run(&server, "CLIENT", "KILL", "TYPE", "pubsub", NULL), 1);
 }
 
-/* Messages that nobody reads: the server closes the connection. */
-static void the_output_buffer_is_full(void **state)
+/* Makes the connection for commands, or uses it. */
+static void command(void)
 {
-    enum { SIZE = 30000, COUNT = 1000 };
-    static char text[SIZE + 1];
-    redis_run(&server, "CONFIG", "SET", "client-output-buffer-limit",
-        "pubsub 100kb 0 0", NULL);
-    open_up("");
-    memset(text, 'x', SIZE);
-    int sent = 0;
-    while (sent < COUNT && publish(text) == 1)
-        sent++;
-    assert_true(sent < COUNT);
-    listening_until(listening_number() == 2);
-    assert_true(listening.messages <= (size_t)sent);
-    size_t before = listening.messages;
-    assert_int_equal(publish("x"), 1);
-    listening_until(listening.messages == before + 1);
-    close_it();
+    nxl_lock *lock = new_lock(listening.client, "k", 10000);
+    assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+    nxl_lock_free(lock);
 }
 
-static void nobody_waits(void **state)
+static unsigned commands(void)
 {
-    open_up("");
-    listening_rest();
-    listening_turn();
-    assert_true(listening_is(MESSAGES_UP));
-    assert_int_equal(publish("x"), 1);
-    listening_until(listening.messages == 1);
-    kill_listener();
-    listening_until(subscriber_connection(listening.subscriber) == 0);
-    listening_for(50);
-    assert_int_equal(redis_clients(&server), 0);
-    listening_want();
-    listening_until(listening_number() == 2);
-    close_it();
-}
-
-/* In the blocking API nobody reads while no call is under way. */
-static void closed_while_nobody_looked(void **state)
-{
-    open_up("");
-    listening_rest();
-    kill_listener();
-    test_pause_ms(20);
-    listening_want();
-    listening_until(listening_number() == 2);
-    assert_int_equal(publish("x"), 1);
-    listening_until(listening.messages == 1);
-    close_it();
+    return nodes_first(&listening.client->nodes)->server.connections;
 }
 
 /* It is checked after a silence, while a message waits to be read. */
@@ -169,63 +98,6 @@ static void a_message_before_the_check(void **state)
     passed_s += 10;
     listening_until(redis_calls(&server, "subscribe") == 2);
     assert_int_equal(listening_number(), 1);
-    close_it();
-}
-
-/* ------------------------------------------------------------------ refusals
- */
-
-static void no_permission(void **state)
-{
-    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
-        ">" PASSWORD, "~*", "+@all", "resetchannels", NULL);
-    open_as("listener:" PASSWORD "@", "");
-    command();
-    listening_want();
-    listening_until(listening_is(MESSAGES_NONE));
-    assert_contains(subscriber_words(listening.subscriber), "NOPERM");
-    listening_for(50);
-    assert_int_equal(redis_calls(&server, "subscribe"), 0);
-    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
-    assert_int_equal(
-        nxl_client_server_facts(listening.client, 0, &facts), NXL_OK);
-    assert_contains(facts.waiting, "in line without messages (NOPERM");
-
-    /* A new connection for commands is a reason to try again. */
-    redis_run(&server, "ACL", "SETUSER", "listener", "&nxl:*", NULL);
-    redis_run(
-        &server, "CLIENT", "KILL", "TYPE", "normal", "USER", "listener", NULL);
-    test_pause_ms(20);
-    command();
-    listening_until(listening_is(MESSAGES_UP));
-    assert_string_equal(subscriber_words(listening.subscriber), "");
-    assert_int_equal(publish("x"), 1);
-    listening_until(listening.messages == 1);
-    close_it();
-}
-
-/* No more than these. */
-static void least_rights(void **state)
-{
-    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
-        ">" PASSWORD, "resetchannels", "&nxl:*", "+subscribe", NULL);
-    open_as("listener:" PASSWORD "@", "");
-    listening_want();
-    listening_until(listening_is(MESSAGES_UP));
-    assert_int_equal(publish("x"), 1);
-    listening_until(listening.messages == 1);
-    close_it();
-}
-
-static void a_wrong_password(void **state)
-{
-    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on", ">other",
-        "+@all", NULL);
-    open_as("listener:" PASSWORD "@", "");
-    listening_want();
-    listening_until(listening_is(MESSAGES_NONE));
-    assert_contains(subscriber_words(listening.subscriber), "WRONGPASS");
-    assert_null(strstr(subscriber_words(listening.subscriber), PASSWORD));
     close_it();
 }
 
@@ -289,77 +161,118 @@ static void deaf(void **state)
     close_it();
 }
 
-/* The server answers commands but accepts no second connection: a limit of a
- * firewall or a proxy. If it answers nothing, it is only down. */
-static void no_second_connection(void **state)
+/* ------------------------------------------------------- the client's end */
+
+static void freed_while_it_connects(void **state)
 {
-    struct proxy *proxy = proxy_to(&server, false);
-    listening_open(proxy_url(proxy));
-    command();
-    proxy_refuse(proxy, true);
+    open_as("", "timeout_ms=5000");
     listening_want();
-    listening_for(1000);
-    assert_true(listening_is(MESSAGES_COMING));
-    int64_t end_ms = test_now_ms() + 10000;
-    while (listening_is(MESSAGES_COMING)) {
-        assert_true(test_now_ms() < end_ms);
-        command();
-        listening_turn();
-    }
-    assert_true(listening_is(MESSAGES_NONE));
-    assert_null(strstr(subscriber_words(listening.subscriber), "SUBSCRIBE"));
-    proxy_refuse(proxy, false);
-    proxy_cut(proxy, false);
-    listening_for(20);
-    command(); /* over a new connection */
-    /* It is tried again 30 s after the refusal, and no sooner. */
-    passed_s += 20;
-    listening_for(100);
-    assert_true(listening_is(MESSAGES_NONE));
-    passed_s += 10;
-    listening_until(listening_is(MESSAGES_UP));
+    listening_turn();
+    redis_freeze(&server);
+    int64_t began = test_now_ms();
     close_it();
-    proxy_stop(proxy);
+    assert_true(test_now_ms() - began < LATE_MS);
+    redis_thaw(&server);
+
+    open_as("", "");
+    listening_want();
+    close_it();
 }
 
-/* Something closes each connection as soon as it listens. */
-static void closed_again_and_again(void **state)
+/* At every place: no memory is a reason, or the connection is made. */
+static void no_memory(void **state)
 {
-    open_up("");
-    command();
-    unsigned cut = 0;
-    while (!listening_is(MESSAGES_NONE)) {
-        listening_until(!listening_is(MESSAGES_COMING));
-        if (listening_is(MESSAGES_UP))
-            kill_listener();
-        assert_in_range(++cut, 1, 20);
-        listening_until(!listening_is(MESSAGES_UP));
+    bool failed = true;
+    if (!alloc_counts())
+        test_skip("a sanitizer has the allocator");
+    if (live_tls())
+        test_skip("OpenSSL has other words for it");
+    for (unsigned n = 1; failed; n++) {
+        open_as("", "");
+        alloc_fail_at(n);
+        listening.channel =
+            subscriber_open(listening.subscriber, slice_of("k"));
+        bool wanted = listening.channel;
+        if (wanted)
+            channel_want(listening.channel, clock_now());
+        for (int i = 0; i < 10 && wanted && !listening_is(MESSAGES_UP); i++)
+            listening_turn();
+        failed = alloc_stop();
+        assert_true(wanted || n <= 3);
+        if (!wanted)
+            assert_string_equal(channel(), "-");
+        if (!wanted)
+            listening_want();
+        if (listening_is(MESSAGES_NONE))
+            assert_contains(subscriber_words(listening.subscriber), "memory");
+        else
+            listening_until(listening_is(MESSAGES_UP));
+        close_it();
     }
-    assert_contains(subscriber_words(listening.subscriber), "closed");
-    listening_for(100);
-    assert_true(listening_is(MESSAGES_NONE));
+}
+
+/* Asked anew for each connection. */
+static bool give_password(void *arg, nxl_credentials *credentials)
+{
+    strcpy(credentials->user, "listener");
+    strcpy(credentials->password, PASSWORD);
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    return true;
+}
+
+static void a_callback(void **state)
+{
+    _Atomic int calls = 0;
+    nxl_client *client;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    options.credentials = give_password;
+    options.credentials_arg = &calls;
+    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
+        ">" PASSWORD, "~*", "+@all", "allchannels", NULL);
+    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
+    listening_watch(client);
+    command();
+    assert_int_equal(atomic_load(&calls), 1);
+    listening_want();
+    listening_until(listening_is(MESSAGES_UP));
+    assert_int_equal(atomic_load(&calls), 2);
+    assert_int_equal(client->nodes.secrets.count, 4);
     close_it();
+}
+
+/* The program may free the argument afterwards. */
+static bool take_long(void *arg, nxl_credentials *credentials)
+{
+    test_pause_ms(300);
+    atomic_store((_Atomic int *)arg, 1);
+    return false;
+}
+
+static void freed_during_a_callback(void **state)
+{
+    _Atomic int over = 0;
+    nxl_client *client;
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    options.credentials = take_long;
+    options.credentials_arg = &over;
+    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
+    listening_watch(client);
+    listening_want();
+    listening_turn();
+    close_it();
+    assert_int_equal(atomic_load(&over), 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(messages_come),
-        live_test(many_messages),
-        live_test(commands_are_not_disturbed),
-        live_test(it_is_made_anew),
-        live_test(the_server_restarts),
-        live_test(the_output_buffer_is_full),
-        live_test(nobody_waits),
-        live_test(closed_while_nobody_looked),
-        live_test(no_permission),
-        live_test(least_rights),
-        live_test(a_wrong_password),
+        live_test(a_message_before_the_check),
         live_test(the_test_of_a_pair),
         live_test(deaf),
-        live_test(closed_again_and_again),
-        live_test(a_message_before_the_check),
-        live_test(no_second_connection),
+        live_test(freed_while_it_connects),
+        live_test(no_memory),
+        live_test(a_callback),
+        live_test(freed_during_a_callback),
     };
     return live_run("subscriber");
 }
