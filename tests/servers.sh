@@ -36,7 +36,7 @@ END
 live='bare denied errors inspect interop line_bounds line_release
     line_scripts lock names once once_scripts once_waits
     permit_copies permit_crossings permit_cuts permit_failover
-    permit_faults permit_scripts permits server_trouble timestamps
+    permit_scripts permits server_trouble timestamps
     wait_aof wait_faults wait_replicas warning fence'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 unset CDPATH # cd would print where it went

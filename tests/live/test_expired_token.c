@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What acts on a token that may be another process's by now, as far as no scene
- * of live/scenes/handed_over.scenes can show it: an adoption that fails, bytes
- * that wait for room in a socket, a release that waited for its own event loop,
- * a process that was stopped.
+ * of live/scenes/handed_over.scenes can show it: an adoption without a thread
+ * to renew the lock, and bytes that wait for room in a socket.
  *
  * Invariant: whoever adopted a lock keeps it from the former owner's deadline
  * on.
@@ -12,8 +11,6 @@
 #include "renew_rig.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     void *(*start)(void *), void *arg);
@@ -127,72 +124,11 @@ static void bytes_that_wait_for_room_do_not_leave_late(void **state)
     nxl_client_free(theirs);
 }
 
-/* Its loop was busy elsewhere: that is no fault of the server's. */
-static void a_release_that_waited_too_long_is_lost(void **state)
-{
-    nxl_client *client = new_client(""), *theirs = new_client("");
-    nxl_lock *owner = acquired_in_a_loop(client, SHORT_MS);
-    nxl_lock *heir = adopt_from(owner, theirs, LONG_MS);
-    uint64_t deadline = nxl_lock_deadline(owner);
-    assert_int_equal(nxl_lock_release_start(owner), NXL_PENDING);
-    assert_eventually(nxl_now_ns() >= deadline);
-    assert_int_equal(await_event(client, owner), NXL_LOST);
-    nxl_lock_free(owner);
-    nxl_client_free(client);
-    assert_left_to(heir);
-    nxl_client_free(theirs);
-}
-
-/* ------------------------------------------------------- another process */
-
-/* A process that acquires, says its token, and frees its handle once it has
- * noticed that the lock is lost. */
-static pid_t start_owner(int said)
-{
-    pid_t pid = fork();
-    if (pid != 0)
-        return pid;
-    nxl_client *client = new_client("");
-    nxl_lock *lock = kept_lock(client, "k", NULL);
-    const char *token =
-        nxl_lock_acquire(lock, 0) == NXL_OK ? nxl_lock_token(lock) : "";
-    struct pollfd loss = {nxl_client_loss_fd(client), POLLIN, 0};
-    if (write(said, token, strlen(token) + 1) < 2 || poll(&loss, 1, -1) != 1)
-        _exit(1);
-    nxl_lock_free(lock);
-    nxl_client_free(client);
-    _exit(0);
-}
-
-static void a_stopped_process_leaves_it(void **state)
-{
-    int said[2], status = -1;
-    char token[300] = "";
-    assert_int_equal(pipe(said), 0);
-    pid_t owner = start_owner(said[1]);
-    assert_true(read(said[0], token, sizeof(token)) > 1);
-    nxl_client *theirs = new_client("");
-    nxl_lock *heir = new_lock(theirs, "k", LONG_MS);
-    assert_result(nxl_lock_adopt(heir, token), NXL_OK, heir);
-    assert_result(nxl_lock_extend(heir, 0), NXL_OK, heir);
-    kill(owner, SIGSTOP);
-    test_pause_ms(RENEW_MS + 50); /* nothing can tell that its lease expired */
-    kill(owner, SIGCONT);
-    assert_int_equal(waitpid(owner, &status, 0), owner);
-    assert_int_equal(status, 0);
-    assert_left_to(heir);
-    nxl_client_free(theirs);
-    close(said[0]);
-    close(said[1]);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(an_adoption_without_a_thread_leaves_it_to_its_owner),
         live_test(bytes_that_wait_for_room_do_not_leave_late),
-        live_test(a_release_that_waited_too_long_is_lost),
-        live_test(a_stopped_process_leaves_it),
     };
     return live_run_long("expired token");
 }
