@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What one cleaner sends, at a server without a socket: a connection that only
- * collects what is to go out, and answers from the test's mouth. When it is
- * sent, and what ends it, is in test_cleanup.c; with requests, in
- * unit/scenes/request.scenes.
+ * collects what is to go out. When it is sent, and what ends it, is in
+ * test_cleanup.c; with answers and requests, in unit/scenes/request.scenes.
  */
 #include "support/test.h"
 
@@ -16,7 +15,6 @@
 #define TTL (TTL_MS * NS_PER_MS)
 #define TOKEN "6f1d7c1e-0000-4000-8000-0123456789ab"
 #define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
 static struct conn conn;
 static struct dialect dialect; /* of it */
@@ -49,41 +47,12 @@ static void begin(enum cleanup_cause cause)
     cleaner_start(cleaner, cause, &of, START);
 }
 
-static enum cleanup_state told(struct reply reply, uint64_t now)
-{
-    cleaner_delete_answered(cleaner, &reply, &conn, &dialect, now);
-    return cleaner->cleanup.state;
-}
-
-static enum cleanup_state told_words(
-    enum reply_kind kind, const char *text, uint64_t now)
-{
-    return told((struct reply){.kind = kind, .bytes = slice_of(text)}, now);
-}
-
-static enum cleanup_state told_number(int64_t number, uint64_t now)
-{
-    return told((struct reply){.kind = REPLY_INTEGER, .integer = number}, now);
-}
-
-/* Is it over by that? */
-static bool answered(int64_t number, uint64_t now)
-{
-    assert_int_not_equal(told_number(number, now), CLEANUP_DELETING);
-    return cleanup_over(&cleaner->cleanup);
-}
-
 /* Would it expire by then? */
 static bool expired(uint64_t now)
 {
     struct cleanup copy = cleaner->cleanup;
     cleanup_tick(&copy, now);
     return copy.state == CLEANUP_GIVEN_UP;
-}
-
-static void kill_answered(const struct reply *reply, uint64_t now)
-{
-    cleaner_kill_answered(cleaner, reply, now);
 }
 
 /* What is to go out, as text (zero bytes do not occur). */
@@ -97,17 +66,11 @@ static const char *said(void)
     return text;
 }
 
-/* All of it has gone and been answered. */
-static void gone(void)
-{
-    conn.slots.first = conn.slots.count = 0;
-    buf_clear(&conn.out);
-}
-
 /* Sends what is due at now, and says what that is. */
 static const char *sent(uint64_t now)
 {
-    gone();
+    conn.slots.first = conn.slots.count = 0;
+    buf_clear(&conn.out);
     assert_true(cleaner_send(cleaner, &conn, &dialect, &facts, now));
     assert_true(cleaner->cleanup.state == CLEANUP_DELETING ||
                 cleaner->cleanup.state == CLEANUP_KILL_DELETING);
@@ -205,11 +168,6 @@ static void the_old_connection_is_killed_first(void **state)
     assert_int_equal(
         slots_at(&conn.slots, 0)->bytes + slots_at(&conn.slots, 1)->bytes,
         strlen(text));
-
-    struct reply none = {.kind = REPLY_INTEGER, .integer = 0};
-    /* No such client: that is as good as killed. */
-    kill_answered(&none, START);
-    assert_true(answered(0, START + 1));
 }
 
 static void no_memory_for_a_record(void **state)
@@ -248,126 +206,6 @@ static void no_memory_leaves_nothing_half_sent(void **state)
     }
 }
 
-/* ------------------------------------------------------------ without scripts
- * It is done in another way, step by step, and never within another
- * transaction.
- */
-
-#define NOPERM "NOPERM this user has no permissions"
-
-/* Every step of another way goes out behind its answers, in its own slots. */
-static void refused_scripts_are_not_the_end(void **state)
-{
-    (void)state;
-    begin(CLEANUP_TOKEN);
-    sent(START);
-    gone();
-    assert_int_equal(
-        told_words(REPLY_ERROR, NOPERM, START + 1), CLEANUP_DELETING);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_DELETING);
-    assert_contains(said(), "*2\r\n$5\r\nWATCH\r\n$3\r\nkey\r\n");
-    assert_int_equal(conn.slots.count, 5);
-    struct slot slot = *slots_at(&conn.slots, 0);
-    assert_int_equal(slot.kind, SLOT_DELETE);
-    assert_ptr_equal(slot.owner, cleaner);
-    assert_int_equal(slot.bytes, strlen(said()));
-    assert_int_equal(slot.sent_at, START + 1);
-}
-
-/* On the way that needs a transaction: nothing else goes meanwhile. */
-static void watch_until_the_value(void)
-{
-    dialect.preferred[VERB_RELEASE] = 1;
-    begin(CLEANUP_TOKEN);
-    assert_contains(sent(START), "$5\r\nWATCH\r\n");
-    assert_int_equal(conn.slots.count, 5);
-    assert_int_equal(slots_at(&conn.slots, 0)->bytes, strlen(said()));
-    for (size_t i = 1; i < 5; i++)
-        assert_int_equal(slots_at(&conn.slots, i)->bytes, 0);
-    assert_ptr_equal(dialect.in_transaction, &cleaner->exchange);
-    gone();
-    assert_int_equal(told_words(REPLY_STATUS, "OK", START), CLEANUP_DELETING);
-}
-
-static void a_transaction_ends_it_too(void **state)
-{
-    (void)state;
-    watch_until_the_value();
-    assert_int_equal(told_words(REPLY_STRING, TOKEN, START), CLEANUP_DELETING);
-    assert_int_equal(told_number(500, START), CLEANUP_DELETING);
-    assert_int_equal(told_number(1, START), CLEANUP_DELETING);
-    assert_int_equal(buf_len(&conn.out), 0);
-    assert_int_equal(told_words(REPLY_STATUS, "OK", START), CLEANUP_DELETING);
-    assert_contains(said(), "$3\r\nDEL\r\n$3\r\nkey\r\n");
-    assert_contains(said(), "$4\r\nEXEC\r\n");
-    assert_int_equal(conn.slots.count, 2);
-    assert_int_equal(
-        told_words(REPLY_STATUS, "QUEUED", START), CLEANUP_DELETING);
-    struct reply one = {.kind = REPLY_INTEGER, .integer = 1};
-    struct reply result = {.kind = REPLY_ARRAY, .count = 1, .items = &one};
-    assert_int_equal(told(result, START), CLEANUP_DONE);
-    assert_null(dialect.in_transaction);
-}
-
-static void another_value_ends_it_when_the_transaction_has_ended(void **state)
-{
-    (void)state;
-    watch_until_the_value();
-    assert_int_equal(
-        told_words(REPLY_STRING, "another", START), CLEANUP_DELETING);
-    assert_int_equal(told_number(500, START), CLEANUP_DELETING);
-    assert_int_equal(told_number(1, START), CLEANUP_DELETING);
-    assert_int_equal(told_words(REPLY_STATUS, "OK", START), CLEANUP_DELETING);
-    assert_string_equal(said(), "*1\r\n$7\r\nDISCARD\r\n");
-    assert_ptr_equal(dialect.in_transaction, &cleaner->exchange);
-    assert_int_equal(told_words(REPLY_STATUS, "OK", START), CLEANUP_DONE);
-    assert_null(dialect.in_transaction);
-}
-
-static void refused_in_every_way_it_goes_on(void **state)
-{
-    enum cleanup_state answer;
-    unsigned replies = 1;
-
-    (void)state;
-    begin(CLEANUP_TOKEN);
-    sent(START);
-    while (
-        (answer = told_words(REPLY_ERROR, NOPERM, START)) == CLEANUP_DELETING)
-        assert_true(++replies < 20);
-    assert_int_equal(replies, 1 + 5 + 2);
-    assert_int_equal(answer, CLEANUP_IDLE);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
-    assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);
-    assert_null(dialect.in_transaction);
-    assert_null(strstr(said(), "$3\r\nDEL\r\n"));
-}
-
-static void within_another_transaction_it_is_not_sent(void **state)
-{
-    struct exchange other;
-
-    (void)state;
-    begin_after_a_cut();
-    dialect.in_transaction = &other;
-    assert_false(cleaner_send(cleaner, &conn, &dialect, &facts, START));
-    assert_int_equal(buf_len(&conn.out), 0); /* nor is the kill */
-    assert_int_equal(conn.slots.count, 0);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
-    assert_int_equal(cleaner->cleanup.next_try, START + 20 * NS_PER_MS);
-
-    /* Nor does it go on there. */
-    dialect.in_transaction = NULL;
-    sent(START);
-    gone();
-    dialect.in_transaction = &other;
-    assert_int_equal(told_words(REPLY_ERROR, NOPERM, START), CLEANUP_IDLE);
-    assert_int_equal(buf_len(&conn.out), 0);
-    assert_int_equal(conn.slots.count, 0);
-    assert_int_equal(cleaner->cleanup.state, CLEANUP_IDLE);
-    assert_ptr_equal(dialect.in_transaction, &other);
-}
-
 #define cleaner_test(name)                                                     \
     cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
@@ -380,11 +218,6 @@ int main(void)
         cleaner_test(the_old_connection_is_killed_first),
         cleaner_test(no_memory_for_a_record),
         cleaner_test(no_memory_leaves_nothing_half_sent),
-        cleaner_test(refused_scripts_are_not_the_end),
-        cleaner_test(a_transaction_ends_it_too),
-        cleaner_test(another_value_ends_it_when_the_transaction_has_ended),
-        cleaner_test(refused_in_every_way_it_goes_on),
-        cleaner_test(within_another_transaction_it_is_not_sent),
     };
     return cmocka_run_group_tests_name("cleaner", tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of one server: how many may be unanswered and for how long, and
- * which cleanups are in which list.
+ * Requests of one server: very many that are unanswered, and which cleanups are
+ * in which list.
  * Single cases are in unit/scenes/request.scenes and server.scenes.
  */
 #include "server_rig.h"
 
 #include "support/alloc.h"
-
-#define assert_eval(text, times)                                               \
-    assert_int_equal(rig_count((text), "$4\r\nEVAL\r\n"), (times))
 
 /* Everything is answered and cleaned up. */
 static void assert_settled(void)
@@ -22,9 +19,8 @@ static void assert_settled(void)
 /* ------------------------------------------------------------------- limits */
 
 #define FEW SERVER_DROPPED_FEW
-#define PATIENCE                                                               \
-    (SERVER_PATIENCE_MS * NS_PER_MS) /* the rig's time-out, too                \
-                                      */
+/* The rig's time-out, too. */
+#define PATIENCE (SERVER_PATIENCE_MS * NS_PER_MS)
 
 static void give_up(unsigned i, bool undo)
 {
@@ -41,45 +37,6 @@ static void assert_refused(const char *words)
     assert_ptr_equal(rig_turn(), r);
     rig_assert_fault(FAULT_TIMEOUT, false, words);
     rig_abandon(FEW, true);
-}
-
-static void too_many_for_too_long(void **state)
-{
-    (void)state;
-    rig_up();
-    for (unsigned i = 0; i < FEW; i++)
-        give_up(i, true);
-    rig_push();
-    rig_said();
-    rig.now += PATIENCE;
-    assert_refused("8 earlier commands are unanswered, the oldest for 500ms");
-
-    assert_null(rig_reply("$-1\r\n:0\r\n")); /* one is answered: room again */
-    struct request *r = rig_submit(FEW);
-    rig_push();
-    assert_said("SET\r\n");
-    for (unsigned i = 1; i < FEW; i++)
-        assert_null(rig_reply("$-1\r\n:0\r\n"));
-    assert_ptr_equal(rig_reply("+OK\r\n"), r);
-    assert_settled();
-}
-
-/* However long they wait, if they are fewer. */
-static void a_few_are_no_matter(void **state)
-{
-    (void)state;
-    rig_up();
-    for (unsigned i = 0; i < FEW - 1; i++)
-        give_up(i, false);
-    rig.now += 3 * PATIENCE;
-    rig_said();
-    struct request *r = rig_submit(FEW);
-    rig_push();
-    assert_said("SET\r\n");
-    for (unsigned i = 0; i < FEW - 1; i++)
-        assert_null(rig_reply("+OK\r\n"));
-    assert_ptr_equal(rig_reply("+OK\r\n"), r);
-    assert_settled();
 }
 
 /* A server that is not the first to answer: they are many, but young. Those
@@ -104,42 +61,6 @@ static void many_at_once_are_no_matter(void **state)
     for (unsigned i = 0; i < 101; i++)
         assert_null(rig_reply("+OK\r\n"));
     assert_settled();
-}
-
-/* ... of the URL, if that is less. */
-static void the_patience_is_the_time_out(void **state)
-{
-    (void)state;
-    rig_tear_down(NULL);
-    rig_init("?timeout_ms=40", true);
-    rig_up();
-    for (unsigned i = 0; i < FEW; i++)
-        give_up(i, false);
-    rig_said();
-    rig.now += 40 * NS_PER_MS - 1;
-    give_up(0, false);
-    assert_said("SET\r\n");
-    rig.now += 1;
-    assert_refused("9 earlier commands are unanswered, the oldest for 40ms");
-}
-
-/* The answers have come, and wait to be read: the program was away. */
-static void answers_are_read_first(void **state)
-{
-    (void)state;
-    rig_up();
-    for (unsigned i = 0; i < FEW; i++)
-        give_up(i, false);
-    rig_said();
-    rig.now += 2 * PATIENCE;
-    rig_send("+OK\r\n");
-    rig_submit(FEW);
-    rig_push();
-    assert_silent();
-    assert_int_equal(server_deadline(&rig.s), 0);
-    assert_null(rig_turn());
-    rig_push();
-    assert_said("SET\r\n");
 }
 
 /* What a server that hangs costs has an end. */
@@ -282,11 +203,7 @@ static void a_cleanup_of_later_is_not_awaited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(too_many_for_too_long),
-        rig_test(a_few_are_no_matter),
         rig_test(many_at_once_are_no_matter),
-        rig_test(the_patience_is_the_time_out),
-        rig_test(answers_are_read_first),
         rig_test(the_most),
         rig_test(what_is_under_way_is_not_due),
         rig_test(a_record_is_lent),
