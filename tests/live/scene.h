@@ -8,6 +8,9 @@
  *   # comment
  *   servers: 1 and 3             file: play all scenes with one server, and
  *                                again with three; at most 7. Default: 1
+ *   servers: one for each strategy     file: on each of the servers of
+ *                                strategies_rig.h, some of which are old
+ *   servers: one that changes its version
  *   server arguments: --databases 2
  *   server clock: can be stepped
  *   server certificates: all     file: the servers speak TLS too, and have the
@@ -39,17 +42,23 @@
  *     | -set  | 'set'   |
  *     | -eval | 'eval'  |
  *
+ * or for each row of one with each row of another, if "and each of" is between
+ * them.
+ *
  * A step that is an empty cell does nothing.
  *
  * A line that is indented more than a step goes on with it; but what is
  * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
  * ACL", "needs IPv6", "not as root: WHY", "not over TLS: WHY", "not with
  * several servers: WHY" and "not instrumented: WHY" (by a sanitizer or
- * valgrind) skip the scene.
+ * valgrind) skip the scene. "only: tokens", or another of is_for(), plays it on
+ * some of the servers for each strategy.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a, b = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
  *                                client=NAME; several names: one handle of all
+ *   h1..h40 = lock k<each>       forty handles, of k1 to k40; steps have the
+ *                                subject "h1..h40" too
  *   one = client PARAMETER... [through proxy] [to servers 1..2] [at URL]
  *                                of all servers; "through proxy": each behind
  *                                its own
@@ -68,8 +77,11 @@
  *     nxl_once_begin(); tell done, failed, doubt or clear [code 3] [result
  *     "paid"]; forget;
  *     "begin CALL" does it in a thread, or during turns of the event loop, and
- *     "a: ends -> OK" waits for it. Several with commas: "a: acquire, extend,
- *     release -> OK".
+ *     "a: ends -> OK" waits for it. "begin CALL stopped before each step" stops
+ *     it there, or "after", before the replies to the step's commands come; the
+ *     scene is played again for each step, and for the last time up to a call
+ *     that ends. Its client is through proxy, which then has to "pass requests,
+ *     pass replies". Several with commas: "a: acquire, extend, release -> OK".
  *     Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
  *     message, message of server 2, loss, running, names, name 2, holder FIELD,
  *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder), holder at
@@ -78,25 +90,29 @@
  *   Clients: connect (to all its servers), ask COMMAND, interrupt, free;
  *     leave events: the loop turns, but takes no event before one is waited
  *     for. Values: event (the next one: "hold of a: LOST"), lost (is the
- *     descriptor of losses ready?), holds NAME, description, message, prefix,
+ *     descriptor of losses ready?), turns (so often it asked the event loop to
+ *     call it), holds NAME, description, message, prefix,
  *     servers, connected (to how many), warnings (calls of options.warning),
  *     stats FIELD, facts FIELD [of server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
  *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
- *     2, follow nobody; present expired (that certificate); step clock 3600, by
- *     so many seconds from this machine's. Values: calls COMMAND (how often it
- *     ran), clients, lasting keys, info SECTION FIELD, waiting NAME (in line,
- *     with a subscription), holder NAME, waiter NAME (the handle that holds it,
- *     or is first in line), refusals (in ACL LOG).
- *     "servers" are all of them, "servers 1..2" some; with "2..3 servers" at so
- *     many of all it is as expected. What CONFIG SET, ACL SETUSER and REPLICAOF
- *     changed is undone after the scene.
+ *     2, follow nobody; becomes "2.4" [by failover], if it changes its version;
+ *     present expired (that certificate); step clock 3600, by so many seconds
+ *     from this machine's. Values: calls COMMAND (how often it ran), sent as
+ *     CALL (how often its strategy was used), lease of NAME (in ms, at least so
+ *     long a key of ours lasts, by its ttl or by its time), transactions (that
+ *     are open), clients, lasting keys, info SECTION FIELD, waiting NAME (in
+ *     line, with a subscription), holder NAME, waiter NAME (the handle that
+ *     holds it, or is first in line), refusals (in ACL LOG). "servers" are all
+ *     of them, "servers 1..2" some; with "2..3 servers" at so many of all it is
+ *     as expected. What CONFIG SET, ACL SETUSER and REPLICAOF changed is undone
+ *     after the scene.
  *   proxy, proxy 2, proxies: hold, pass, drop or keep, and then requests or
  *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
  *     refuse, welcome; strand, and later deliver, what it holds (proxy.h).
  *     Values: connections, accepted, bytes of requests, bytes of replies.
  *   process: memory (in KB; not where a sanitizer takes its own), allocations
- *     (of the test's own thread), descriptors.
+ *     (of the test's own thread), descriptors, processor (time it used, in ms).
  *   file own.pem, in <directory>: replaced by client.pem (in one step),
  *     overwritten by it, holds "text" [readable by all, or by nobody], fifo,
  *     removed.
@@ -135,27 +151,31 @@
  *   within 100..400              how long a call took, in ms, or with
  *                                "of called" how long after that it ended;
  *                                later if the machine is busy
+ *   sent as extend               by the strategy that this server has for it,
+ *                                once, and by no other
  *   leasing 5000                 the deadline is that of a lease of 5000 ms
  *                                which was requested in this call
  *
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
  * <before + 1>, <server> and <server 2> (its URL), <proxy>, <scheme>, <port>,
- * <majority>, <servers>, <65536 of n>, <unix time> (of the server), <blanks> (a
- * token in a lock by time: blanks.h), <tls port>, <directory> (of the server).
+ * <majority>, <servers>, <strategies> (as a client describes them), <65536 of
+ * n>, <unix time> (of the server), <blanks> (a token in a lock by time:
+ * blanks.h), <tls port>, <directory> (of the server).
  * In quotes, \xNN is a byte.
  */
 /* clang-format on */
 #ifndef NXLOCK_TESTS_LIVE_SCENE_H
 #define NXLOCK_TESTS_LIVE_SCENE_H
 
-#include "live/quorum_rig.h"
+#include "live/strategies_rig.h"
 
 #include <stdatomic.h>
 
 enum {
-    SCENE_NAMES = 40, /* handles, clients and kept values of a scene */
+    SCENE_NAMES = 64, /* handles, clients and kept values of a scene */
     SCENE_EVENTS = 16,
-    SCENE_SENT = 4, /* commands whose replies nobody awaits */
+    SCENE_SENT = 4,   /* commands whose replies nobody awaits */
+    SCENE_STOPS = 16, /* steps of a call at which it is stopped */
     SCENE_ROOM = 512,
     SCENE_UNTIL_MS = 30000
 };
@@ -202,6 +222,7 @@ struct outcome {
     const char *fields;  /* before the name of a field of "with": "holder " */
     int64_t took_ms, ended_ms;
     uint64_t before_ns, after_ns;
+    struct ways ways; /* gone before a call, where each strategy is played */
     struct thing *subject;
 };
 
@@ -241,6 +262,7 @@ struct thing {
     size_t events;
     int descriptor; /* of nxl_client_fd(), asked for once; 0: not yet */
     bool leaves_events;
+    unsigned turns; /* so often nxl_client_process() was due */
 
     nxl_lock *lock;
     nxl_holder seen;
@@ -263,11 +285,16 @@ static struct {
     const char *path;
     struct thing things[SCENE_NAMES];
     size_t count;
+    char each[32]; /* the number of the name that is being made */
     redisContext *sending[SCENE_SENT];
     size_t sent;
     char result[32]; /* of the last call */
     bool is_child;   /* this process: of one that plays a scene */
     char why[4096];  /* the last step was not as expected */
+    struct {         /* "stopped before each step": the scene is played again */
+        bool used, ended;     /* the call ended before it came to that step */
+        unsigned step, least; /* so many steps a call has here */
+    } stop;
 } stage;
 
 #define mismatch(...)                                                          \

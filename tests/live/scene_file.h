@@ -9,13 +9,16 @@
 #define BEFORE_EACH "before each"
 #define AFTER_EACH "after each"
 
-enum { SCENES_MAX = 400, ROWS_MAX = 80 };
+enum { SCENES_MAX = 400, TABLES_MAX = 3, ROWS_MAX = 80 };
 
 struct scene_part {
     struct scene_step *steps;
     size_t count;
-    char *rows[ROWS_MAX]; /* the first one has the names of the columns */
-    size_t row_count;
+    struct table {
+        char *rows[ROWS_MAX]; /* the first one has the names of the columns */
+        size_t count;
+    } tables[TABLES_MAX];
+    size_t table_count;
 };
 
 static struct {
@@ -27,6 +30,7 @@ static struct {
     bool brief;                  /* over TCP only */
     bool steps_clock;            /* of the servers */
     bool certificates;           /* they speak TLS, see scene_tls.h */
+    bool each_strategy, changes; /* see strategies_rig.h */
     char *arguments[13];         /* of the servers */
     struct scene scenes[SCENES_MAX];
     struct CMUnitTest tests[SCENES_MAX];
@@ -76,13 +80,11 @@ static char *cell(const char *row, size_t i)
     return text;
 }
 
-/* With each <column> replaced by what that row of the table has there. */
-static char *filled_in(
-    const char *text, const struct scene_part *table, size_t number)
+/* With each <column> replaced by what the row has there. */
+static char *filled_in(char *text, const struct table *table, const char *row)
 {
-    char *result = copied(text), *name, *value;
-    const char *row = number > 0 ? table->rows[number] : NULL;
-    for (size_t i = 0; row && (name = cell(table->rows[0], i)); i++) {
+    char *result = text, *name, *value;
+    for (size_t i = 0; (name = cell(table->rows[0], i)); i++) {
         char mark[64], *at, *longer;
         value = cell(row, i);
         if (!value)
@@ -102,29 +104,54 @@ static char *filled_in(
     return result;
 }
 
+/* Of each row of a table with each of the next one this is one. */
+static const char *row_of(
+    const struct scene_part *part, size_t table, size_t number)
+{
+    for (size_t i = 0; i < table; i++)
+        number /= part->tables[i].count - 1;
+    return part->tables[table]
+        .rows[1 + number % (part->tables[table].count - 1)];
+}
+
+/* How many there are. */
+static size_t rows_of(const struct scene_part *part)
+{
+    size_t number = 1;
+    for (size_t i = 0; i < part->table_count; i++)
+        number *= part->tables[i].count - 1;
+    return number;
+}
+
 /* ------------------------------------------------------------------ scenes */
 
 static void play_scene(void **state);
 static int begin_scene(void **state);
 static int end_scene(void **state);
 
-/* From the row of the scene's own table, and from that of "before each". */
+/* From the rows of the scene's own tables, and from those of "before each". */
 static char *filled_in_twice(const char *text, size_t row, size_t before_row)
 {
-    char *once = filled_in(text, &reading.own, row);
-    char *twice = filled_in(once, &file.before, before_row);
-    free(once);
-    return twice;
+    const struct scene_part *own = &reading.own, *before = &file.before;
+    char *result = copied(text);
+    for (size_t i = 0; i < own->table_count; i++)
+        result = filled_in(result, &own->tables[i], row_of(own, i, row));
+    for (size_t i = 0; i < before->table_count; i++)
+        result = filled_in(
+            result, &before->tables[i], row_of(before, i, before_row));
+    return result;
 }
 
 /* The scene's, with what makes it differ from those of other rows. */
 static char *name_of_scene(size_t row, size_t before_row)
 {
     char *name = filled_in_twice(reading.name, row, before_row), *longer;
-    char *way = before_row > 0 ? cell(file.before.rows[before_row], 0) : NULL;
-    bool same = row > 0 && !strcmp(name, reading.name);
+    char *way = NULL;
+    bool same = reading.own.table_count > 0 && !strcmp(name, reading.name);
+    if (file.before.table_count > 0)
+        way = cell(row_of(&file.before, 0, before_row), 0);
     if (asprintf(&longer, "%s%s%s%s%s", name, same ? " " : "",
-            same ? reading.own.rows[row] : "", way ? ", " : "",
+            same ? row_of(&reading.own, 0, row) : "", way ? ", " : "",
             way ? way : "") < 0)
         abort();
     free(name);
@@ -142,7 +169,7 @@ static void add_steps(struct scene *s, const struct scene_part *part,
     }
 }
 
-/* Numbers of rows; 0: there is no table. */
+/* Numbers of rows. */
 static void add_scene(size_t row, size_t before_row, enum interface interface)
 {
     static const char *const names[] = {"", " (event loop)", " (descriptor)"};
@@ -175,18 +202,18 @@ static void free_part(struct scene_part *part)
 {
     for (size_t i = 0; i < part->count; i++)
         free(part->steps[i].text);
-    for (size_t i = 0; i < part->row_count; i++)
-        free(part->rows[i]);
+    for (size_t i = 0; i < part->table_count; i++)
+        for (size_t k = 0; k < part->tables[i].count; k++)
+            free(part->tables[i].rows[k]);
     free(part->steps);
     memset(part, 0, sizeof(*part));
 }
 
-/* Each row of the scene's table with each of "before each". */
+/* Each row of the scene's tables with each of "before each". */
 static void add_all(void)
 {
-    size_t rows = reading.own.row_count, ways = file.before.row_count;
-    for (size_t row = rows > 0; row < (rows ? rows : 1); row++)
-        for (size_t way = ways > 0; way < (ways ? ways : 1); way++)
+    for (size_t row = 0; row < rows_of(&reading.own); row++)
+        for (size_t way = 0; way < rows_of(&file.before); way++)
             for (int k = 0; k < INTERFACES; k++)
                 if (reading.calls[k])
                     add_scene(row, way, (enum interface)k);
@@ -219,6 +246,16 @@ static void set_calls(const char *text, bool calls[INTERFACES])
     calls[DESCRIPTOR] = strstr(text, "descriptor");
 }
 
+static void add_row(unsigned line, const char *text)
+{
+    struct scene_part *own = &reading.own;
+    own->table_count += own->table_count == 0;
+    struct table *table = &own->tables[own->table_count - 1];
+    if (table->count == ROWS_MAX)
+        bad_line(line, text);
+    table->rows[table->count++] = copied(text);
+}
+
 static void add_step(unsigned line, unsigned indent, const char *text)
 {
     if (!strncmp(text, "not with several servers: ", 26)) {
@@ -231,9 +268,13 @@ static void add_step(unsigned line, unsigned indent, const char *text)
     }
     struct scene_part *own = &reading.own;
     if (*text == '|') {
-        if (own->row_count == ROWS_MAX)
+        add_row(line, text);
+        return;
+    }
+    if (!strcmp(text, "and each of")) {
+        if (own->table_count == TABLES_MAX)
             bad_line(line, text);
-        own->rows[own->row_count++] = copied(text);
+        own->table_count++;
         return;
     }
     if (own->count == reading.room) {
@@ -256,6 +297,8 @@ static void set_arguments(char *text)
 static void set_servers(const char *text)
 {
     memset(file.on, 0, sizeof(file.on));
+    file.each_strategy = !strcmp(text, "one for each strategy");
+    file.changes = !strcmp(text, "one that changes its version");
     for (const char *at = text; *at != '\0'; at++)
         if (*at > '0' && *at <= '0' + QUORUM_MAX)
             file.on[*at - '0'] = true;

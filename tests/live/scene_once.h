@@ -57,28 +57,6 @@ static inline void read_tell(struct words *words, struct call *call)
     call->result = *take(words);
 }
 
-static inline int call_of_once(
-    nxl_lock *lock, const struct call *call, bool loop)
-{
-    const nxl_once_options options = {.size = sizeof(options),
-        .mode = call->mode,
-        .fingerprint = *call->token ? call->token : NULL,
-        .keep_ms = call->keep_ms};
-    const struct word *r = &call->result;
-    int code = (int)call->number;
-    switch (call->kind) {
-    case CALL_ONCE:
-        return loop ? nxl_once_begin_start(lock, &options, call->number)
-                    : nxl_once_begin(lock, &options, call->number);
-    case CALL_TELL:
-        return loop ? nxl_once_tell_start(
-                          lock, call->mode, code, r->text, r->length)
-                    : nxl_once_tell(lock, call->mode, code, r->text, r->length);
-    default:
-        return loop ? nxl_once_forget_start(lock) : nxl_once_forget(lock);
-    }
-}
-
 /* ------------------------------------------------------------------ records */
 
 /* What stands in the key, between the blanks: {job}:once has "once1 STATE TOKEN

@@ -1,145 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of a scene: what each subject can do, and how a step is played. */
+/* The steps of a scene: what servers and proxies do, and how a step is played.
+ */
 #ifndef NXLOCK_TESTS_LIVE_SCENE_STEPS_H
 #define NXLOCK_TESTS_LIVE_SCENE_STEPS_H
 
-#include "live/scene_values.h"
-#include "api/private.h"
+#include "live/scene_calls.h"
 #include "support/blanks.h"
-
-/* ----------------------------------------------------------------- actions */
-
-/* "wait 5000", "wait forever", or nothing: it does not wait. */
-static int64_t wait_of(struct words *words)
-{
-    if (!accept(words, "wait"))
-        return 0;
-    return accept(words, "forever") ? NXL_FOREVER : number_of(take(words));
-}
-
-/* The call that the words name; CALL_NONE: it is another word. */
-static struct call read_call(struct words *words)
-{
-    static const char *const calls[] = {[CALL_ACQUIRE] = "acquire",
-        [CALL_EXTEND] = "extend",
-        [CALL_RELEASE] = "release",
-        [CALL_ADOPT] = "adopt",
-        [CALL_INSPECT] = "inspect",
-        [CALL_BREAK] = "break",
-        [CALL_ONCE] = "once",
-        [CALL_TELL] = "tell",
-        [CALL_FORGET] = "forget"};
-    int kind = word_among(words, calls, sizeof(calls) / sizeof(calls[0]));
-    struct call call = {.kind = kind < 0 ? CALL_NONE : (enum call_kind)kind};
-    if (call.kind == CALL_ONCE)
-        read_begin(words, &call);
-    else if (call.kind == CALL_TELL)
-        read_tell(words, &call);
-    if (call.kind == CALL_ACQUIRE || call.kind == CALL_ONCE)
-        call.number = wait_of(words);
-    else if (call.kind == CALL_EXTEND && has(words) &&
-             is_number(words->at->text))
-        call.number = number_of(take(words));
-    else if (call.kind == CALL_ADOPT)
-        snprintf(call.token, sizeof(call.token), "%s", take(words)->text);
-    else if (call.kind == CALL_BREAK)
-        call.number = (int64_t)index_if_any(words);
-    return call;
-}
-
-static void free_timed(struct thing *t, struct outcome *o)
-{
-    int64_t began = test_now_ms();
-    free_thing(t);
-    o->ended_ms = test_now_ms();
-    o->took_ms = o->ended_ms - began;
-}
-
-static void play_lock(struct thing *t, struct words *words, struct outcome *o)
-{
-    bool begin = accept(words, "begin");
-    struct call call = read_call(words);
-    if (call.kind != CALL_NONE) {
-        if (t->begun)
-            file_error("%s has not ended what it began before", t->name);
-        begin_call(t, &call, begin);
-        if (!begin) {
-            await_call(t);
-            give_call(o, t);
-            check_record(t, o);
-        }
-    } else if (begin) {
-        file_error("begin what?");
-    } else if (accept(words, "ends")) {
-        if (!t->begun)
-            file_error("%s has not begun anything", t->name);
-        await_call(t);
-        give_call(o, t);
-    } else if (accept(words, "cancel")) {
-        give_result(o, nxl_lock_cancel(t->lock), "");
-    } else if (accept(words, "interrupt")) {
-        give_result(o, nxl_lock_interrupt(t->lock), "");
-    } else if (accept(words, "free")) {
-        free_timed(t, o);
-    } else if (!read_lock(t, words, o)) {
-        file_error("a handle knows no \"%s\"", take(words)->text);
-    }
-}
-
-/* "ask GETRANGE k 0 9", of server 1; the items of the answer, with blanks
- * between them. */
-static void ask_by_client(
-    struct thing *t, struct words *words, struct outcome *o)
-{
-    const char *texts[96];
-    size_t lengths[96], count = 0;
-    struct answer *answer = NULL;
-    int64_t began_ms = test_now_ms();
-    while (has(words)) {
-        lengths[count] = words->at->length;
-        texts[count++] = take(words)->text;
-    }
-    int result = client_ask(t->client, 0, count, texts, lengths, &answer);
-    o->took_ms = test_now_ms() - began_ms;
-    if (result != NXL_OK) {
-        assert_null(answer);
-        give_result(o, result, nxl_client_errmsg(t->client));
-        return;
-    }
-    struct word all = word_text("");
-    for (size_t i = 0; i < answer_count(answer); i++) {
-        size_t length;
-        const char *item = answer_item(answer, i, &length);
-        o->none = !item;
-        struct word longer = word_of("", 0);
-        longer.text = pool_take(all.length + length + 2);
-        longer.length = all.length + (i > 0) + length;
-        memcpy(longer.text, all.text, all.length);
-        longer.text[all.length] = ' ';
-        if (item)
-            memcpy(longer.text + all.length + (i > 0), item, length);
-        longer.text[longer.length] = '\0';
-        all = longer;
-    }
-    give(o, all);
-    answer_free(answer);
-}
-
-static void play_client(struct thing *t, struct words *words, struct outcome *o)
-{
-    if (accept(words, "interrupt"))
-        nxl_client_interrupt(t->client);
-    else if (accept(words, "ask"))
-        ask_by_client(t, words, o);
-    else if (accept(words, "connect"))
-        connect_client(t);
-    else if (accept(words, "leave") && accept(words, "events"))
-        t->leaves_events = true;
-    else if (accept(words, "free"))
-        free_timed(t, o);
-    else if (!read_client(t, words, o))
-        file_error("a client knows no \"%s\"", take(words)->text);
-}
 
 /* ----------------------------------------------------- servers and proxies */
 
@@ -174,8 +40,7 @@ static void give_owner(struct outcome *o, const char *text)
 {
     for (size_t i = 0; i < stage.count; i++) {
         const struct thing *t = &stage.things[i];
-        const char *token = t->kind == A_LOCK ? nxl_lock_token(t->lock) : "";
-        if (*token != '\0' && !strncmp(text, token, strlen(token))) {
+        if (t->kind == A_LOCK && is_lock_of(text, nxl_lock_token(t->lock))) {
             give_text(o, t->name);
             return;
         }
@@ -196,6 +61,20 @@ static void read_line_of(
     freeReplyObject(reply);
 }
 
+/* "becomes "2.4" by failover" */
+static void become(struct words *words)
+{
+    const char *name = take(words)->text;
+    bool cut = accept(words, "by") && accept(words, "failover");
+    const struct place *place = strategy_places;
+    while (
+        place < strategy_places + ALL_PLACES && strcmp(place->name, name) != 0)
+        place++;
+    if (!file.changes || place == strategy_places + ALL_PLACES)
+        file_error("the server cannot become \"%s\"", name);
+    go_to(place, cut);
+}
+
 static void play_server(size_t index, struct words *words, struct outcome *o)
 {
     struct redis *server_of = &servers[index];
@@ -205,7 +84,17 @@ static void play_server(size_t index, struct words *words, struct outcome *o)
     } else if (accept(words, "begin")) {
         begin_at_server(index, words);
     } else if (accept(words, "calls")) {
-        give_number(o, redis_calls(server_of, take(words)->text));
+        const char *command = take(words)->text;
+        give_number(
+            o, aged ? calls_here(command) : redis_calls(server_of, command));
+    } else if (here && accept(words, "sent") && accept(words, "as")) {
+        give_number(o, ways_so_far().n[way_here(take(words)->text)]);
+    } else if (accept(words, "lease") && accept(words, "of")) {
+        give_number(o, lease_of(take(words)->text));
+    } else if (accept(words, "transactions")) {
+        give_number(o, transactions());
+    } else if (accept(words, "becomes")) {
+        become(words);
     } else if (accept(words, "waiting")) {
         give_number(o, count_waiting(server_of, take(words)->text));
     } else if (accept(words, "refusals")) {
@@ -304,6 +193,7 @@ static bool read_places(struct words *words, struct places *places)
 {
     *places = (struct places){.count = on.servers};
     if (has(words) && words->end - words->at == 2 &&
+        words->at->text[0] < 'A' && /* else it is "h1..h40" */
         (is_range(words->at) || is_number(words->at->text)))
         places->quantity = take(words);
     bool all = next_is(words, "servers") || next_is(words, "proxies");
@@ -325,6 +215,8 @@ static void play_process(struct words *words, struct outcome *o)
         give_number(o, (int64_t)alloc_count());
     else if (accept(words, "descriptors"))
         give_number(o, count_fds());
+    else if (accept(words, "processor"))
+        give_number(o, (int64_t)clock() * 1000 / CLOCKS_PER_SEC);
     else
         file_error("a process knows no \"%s\"", take(words)->text);
 }
@@ -439,6 +331,8 @@ static bool play_making(
     const char *name, const char *what, const char *expected)
 {
     struct outcome o = {0};
+    snprintf(stage.each, sizeof(stage.each), "%s",
+        name + strcspn(name, "0123456789"));
     struct words words = split(what);
     if (*what == '<') {
         keep_value(name, take(&words)->text);
@@ -487,12 +381,31 @@ static struct outcome play_value(char *subject_text, char *what)
     return o;
 }
 
+/* The names that "h1..h40", or any name, stands for, one at a time. */
+static bool next_name(const struct word *word, unsigned *at, struct word *name)
+{
+    char stem[32];
+    unsigned first, last;
+    int length = 0;
+    int read = sscanf(
+        word->text, "%31[a-z]%u..%*[a-z]%u%n", stem, &first, &last, &length);
+    if (read != 3 || (size_t)length != word->length) {
+        *name = *word;
+        return (*at)++ == 0;
+    }
+    char text[48];
+    snprintf(text, sizeof(text), "%s%u", stem, first + *at);
+    *name = word_text(text);
+    return first + (*at)++ <= last;
+}
+
 /* Plays a step. False: it is not as expected. */
 static bool play_step(const char *source)
 {
     char *text = word_text(source).text;
     char *expected = cut_at(text, " -> ");
     char *what = cut_at(text, " = ");
+    struct word name;
     if (what) {
         char *value = cut_at(what, ": ");
         struct words names = split(text);
@@ -500,9 +413,12 @@ static bool play_step(const char *source)
             keep_value(text, play_value(what, value).value.text);
         else if (!strcmp(what, "now"))
             keep_value(text, word_number(test_now_ms()).text);
-        for (; !value && strcmp(what, "now") != 0 && has(&names); names.at++)
-            if (!play_making(names.at->text, what, expected))
-                return false;
+        if (value || !strcmp(what, "now"))
+            return true;
+        for (; has(&names); names.at++)
+            for (unsigned i = 0; next_name(names.at, &i, &name);)
+                if (!play_making(name.text, what, expected))
+                    return false;
         return true;
     }
     what = cut_at(text, ": ");
@@ -514,11 +430,10 @@ static bool play_step(const char *source)
         return play_places(&places, words, expected);
     if (next_is(&subjects, "file"))
         return play_verbs(subjects, words, expected);
-    for (; has(&subjects); subjects.at++) {
-        struct words one = {subjects.at, subjects.at + 1};
-        if (!play_verbs(one, words, expected))
-            return false;
-    }
+    for (; has(&subjects); subjects.at++)
+        for (unsigned i = 0; next_name(subjects.at, &i, &name);)
+            if (!play_verbs((struct words){&name, &name + 1}, words, expected))
+                return false;
     return true;
 }
 
@@ -603,6 +518,10 @@ static struct word value_of(const char *inside)
         return word_text(proxied_url(index));
     if (!strcmp(text, "unix time"))
         return word_number(unix_time(&servers[index]));
+    if (here && !strcmp(text, "strategies"))
+        return word_text(here->told);
+    if (!strcmp(text, "each"))
+        return word_text(stage.each);
     if (!strcmp(text, "blanks"))
         return word_text(BLANKS);
     if (!strcmp(text, "tls port"))

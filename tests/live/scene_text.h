@@ -316,10 +316,22 @@ static inline bool meets_lease(struct words *words, const struct outcome *o)
         (long long)(deadline - o->after_ns) / 1000000);
 }
 
+/* Of "sent as extend": by the strategy that this server has for it. */
+static inline bool meets_way(struct words *words, const struct outcome *o)
+{
+    if (!accept(words, "as") || !here)
+        file_error("sent as what? Or \"servers: one for each strategy\" is not "
+                   "in the file");
+    const char *otherwise =
+        went_otherwise(&o->ways, way_here(take(words)->text));
+    return !otherwise || mismatch("it was %s", otherwise);
+}
+
 static inline bool is_clause(const struct words *words)
 {
     return next_is(words, "saying") || next_is(words, "with") ||
            next_is(words, "within") || next_is(words, "leasing") ||
+           next_is(words, "sent") ||
            (next_is(words, "not") && words->at + 1 < words->end &&
                word_is(words->at + 1, "saying"));
 }
@@ -339,6 +351,8 @@ static inline bool is_as_expected(struct words words, const struct outcome *o)
             met = meets_time(&words, o);
         else if (accept(&words, "leasing"))
             met = meets_lease(&words, o);
+        else if (accept(&words, "sent"))
+            met = meets_way(&words, o);
         else if (accept(&words, "not") && accept(&words, "saying"))
             met = meets_words(&words, o, false);
         else

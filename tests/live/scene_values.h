@@ -61,7 +61,6 @@ static const struct field own_values[] = {
 };
 
 static const struct field holder_fields[] = {
-    FIELD(nxl_holder, value, TEXT),
     FIELD(nxl_holder, value_length, UINT64),
     FIELD(nxl_holder, truncated, FLAG),
     FIELD(nxl_holder, ours, FLAG),
@@ -199,7 +198,10 @@ static void read_holder(struct thing *t, struct words *words, struct outcome *o)
         give_text(o, NULL);
         return;
     }
-    give_field(o, holder_fields, &holder, words);
+    if (accept(words, "value")) /* of any bytes */
+        give(o, word_of(holder.value, holder.value_length));
+    else
+        give_field(o, holder_fields, &holder, words);
 }
 
 /* Without a field: whether there is one. */
@@ -304,6 +306,8 @@ static bool read_client(struct thing *t, struct words *words, struct outcome *o)
             o, (int64_t)nxl_client_holds(t->client, name->text, name->length));
     } else if (next_is(words, "connected") || next_is(words, "description")) {
         read_description(t->client, word_is(take(words), "connected"), o);
+    } else if (accept(words, "turns")) {
+        give_number(o, t->turns);
     } else if (accept(words, "message")) {
         give_text(o, nxl_client_errmsg(t->client));
     } else if (accept(words, "prefix")) {

@@ -261,13 +261,15 @@ static void stop_peers(void)
 static struct proxy *proxy_at(size_t index)
 {
     if (!proxies[index])
-        proxies[index] = proxy_to(&servers[index], false);
+        proxies[index] = here ? proxy_here() : proxy_to(&servers[index], false);
     return proxies[index];
 }
 
 static const char *proxied_url(size_t index)
 {
     struct proxy *proxy = proxy_at(index);
+    if (here)
+        return url_here(proxy);
     return index % 2 != on.tcp ? proxy_tcp_url(proxy) : proxy_url(proxy);
 }
 
@@ -299,6 +301,13 @@ static void read_range(struct words *words, size_t *first, size_t *count)
         file_error("there is no such server");
 }
 
+static const char *client_url(size_t index, bool proxied)
+{
+    if (proxied)
+        return proxied_url(index);
+    return here ? url_here(NULL) : url_of(index);
+}
+
 static void add_servers(
     char *list, struct words *words, bool proxied, const char *parameters)
 {
@@ -309,7 +318,7 @@ static void add_servers(
         read_range(words, &first, &count);
     }
     for (size_t i = first; i < first + count; i++)
-        add_url(list, proxied ? proxied_url(i) : url_of(i), parameters);
+        add_url(list, client_url(i, proxied), parameters);
 }
 
 /* The URL may have parameters of its own. */
@@ -329,6 +338,8 @@ static void client_urls(struct words *words, char list[URLS_ROOM])
     *list = '\0';
     if (*file.parameters != '\0')
         add_parameter(parameters, file.parameters);
+    if (here && *query_here() != '\0')
+        add_parameter(parameters, query_here());
     while (has(words)) {
         if (accept(words, "through"))
             proxied = accept(words, "proxy");
@@ -496,181 +507,6 @@ static void give_event(struct outcome *o, struct thing *client)
     snprintf(text, sizeof(text), "%s of %s: %s", operations[event.operation],
         name, result_name(event.result));
     give_text(o, text);
-}
-
-/* ------------------------------------------------------------------- calls */
-
-static int call_start(struct thing *t, const struct call *call)
-{
-    switch (call->kind) {
-    case CALL_ACQUIRE:
-        return nxl_lock_acquire_start(t->lock, call->number);
-    case CALL_EXTEND:
-        return nxl_lock_extend_start(t->lock, call->number);
-    case CALL_RELEASE:
-        return nxl_lock_release_start(t->lock);
-    case CALL_ADOPT:
-        return nxl_lock_adopt_start(t->lock, call->token);
-    case CALL_INSPECT:
-        return nxl_lock_inspect_start(t->lock);
-    case CALL_BREAK:
-        return nxl_lock_break_start(t->lock, &t->seen);
-    default:
-        return call_of_once(t->lock, call, true);
-    }
-}
-
-static int call_blocking(struct thing *t, const struct call *call)
-{
-    switch (call->kind) {
-    case CALL_ACQUIRE:
-        return nxl_lock_acquire(t->lock, call->number);
-    case CALL_EXTEND:
-        return nxl_lock_extend(t->lock, call->number);
-    case CALL_RELEASE:
-        return nxl_lock_release(t->lock);
-    case CALL_ADOPT:
-        return nxl_lock_adopt(t->lock, call->token);
-    case CALL_INSPECT:
-        return nxl_lock_inspect(t->lock, &t->seen);
-    case CALL_BREAK:
-        return nxl_lock_break(t->lock, &t->seen);
-    default:
-        return call_of_once(t->lock, call, false);
-    }
-}
-
-static void end_call(struct thing *t, int result)
-{
-    if (t->call.kind == CALL_INSPECT && stage.scene->loop &&
-        nxl_lock_holder(t->lock, &t->seen) != NXL_OK)
-        t->seen = (nxl_holder)NXL_HOLDER_INIT;
-    t->result = result;
-    t->after_ns = nxl_now_ns();
-    t->ended_ms = test_now_ms();
-    t->running = false;
-}
-
-/* The events of calls end these; any other one is kept for "event". */
-static void take_events(struct thing *client)
-{
-    nxl_event event;
-    while (nxl_client_next_event(client->client, &event)) {
-        struct thing *t = NULL;
-        for (size_t i = 0; i < stage.count; i++)
-            if (stage.things[i].kind == A_LOCK &&
-                stage.things[i].lock == event.lock)
-                t = &stage.things[i];
-        if (t && t->running && event.operation != NXL_OP_HOLD)
-            end_call(t, event.result);
-        else if (client->events < SCENE_EVENTS)
-            client->event[client->events++] = event;
-    }
-}
-
-/* Waits for at most so long; is it time for nxl_client_process()? */
-static bool poll_loop(struct thing *client, int most_ms)
-{
-    struct pollfd fds[16];
-    int timeout_ms = -1;
-    size_t count = 1;
-    if (stage.scene->by_descriptor) {
-        if (client->descriptor == 0)
-            client->descriptor = nxl_client_fd(client->client);
-        fds[0] = (struct pollfd){client->descriptor, POLLIN, 0};
-    } else {
-        count = nxl_client_pollfds(client->client, fds, 16, &timeout_ms);
-    }
-    assert_true(count <= 16);
-    bool own = timeout_ms >= 0 && timeout_ms <= most_ms;
-    int ready = poll(fds, (nfds_t)count, own ? timeout_ms : most_ms);
-    assert_true(ready >= 0);
-    return ready > 0 || own;
-}
-
-/* One turn of the event loop, for at most so long. */
-static void turn_loop(struct thing *client, int most_ms)
-{
-    if (poll_loop(client, most_ms))
-        assert_int_equal(nxl_client_process(client->client), NXL_OK);
-    if (!client->leaves_events)
-        take_events(client);
-}
-
-static void *perform_blocking(void *argument)
-{
-    struct thing *t = argument;
-    end_call(t, call_blocking(t, &t->call));
-    return NULL;
-}
-
-/* Through the event loop it goes on while the loop turns. */
-static void begin_call(struct thing *t, const struct call *call, bool in_thread)
-{
-    t->call = *call;
-    if (call->kind == CALL_INSPECT)
-        t->seen = (nxl_holder)NXL_HOLDER_INIT;
-    if (call->kind == CALL_BREAK && call->number > 0)
-        (void)!nxl_lock_holder_at(t->lock, 0, (size_t)call->number, &t->seen);
-    t->running = t->begun = true;
-    t->began_ms = test_now_ms();
-    t->before_ns = nxl_now_ns();
-    t->threaded = in_thread && !stage.scene->loop;
-    if (t->threaded && call->result.text)
-        file_error("a result cannot be told in a thread");
-    if (t->threaded) {
-        assert_int_equal(
-            pthread_create(&t->thread, NULL, perform_blocking, t), 0);
-    } else if (!stage.scene->loop) {
-        (void)perform_blocking(t);
-    } else {
-        int result = call_start(t, call);
-        if (result != NXL_PENDING)
-            end_call(t, result);
-    }
-}
-
-static void await_call(struct thing *t)
-{
-    if (t->threaded)
-        pthread_join(t->thread, NULL);
-    struct thing *owner = owner_of(t->client); /* NULL: it was freed first */
-    if (owner)
-        owner->leaves_events = false;
-    while (t->running && owner)
-        turn_loop(owner, 1000);
-    t->threaded = t->begun = false;
-}
-
-/* Until the client is connected to all its servers: a call awaits no more than
- * a majority. */
-static void connect_client(struct thing *client)
-{
-    static const struct call inspect = {.kind = CALL_INSPECT};
-    struct thing *probe = add_thing("(connect)", A_LOCK);
-    int64_t end = test_now_ms() + SCENE_UNTIL_MS;
-    probe->used = true;
-    probe->client = client->client;
-    assert_int_equal(
-        nxl_lock_new(&probe->lock, client->client, "connect", NULL), NXL_OK);
-    do {
-        begin_call(probe, &inspect, false);
-        await_call(probe);
-    } while (!connected_to_all(client->client) && test_now_ms() < end);
-    free_thing(probe);
-}
-
-static void give_call(struct outcome *o, struct thing *t)
-{
-    give_result(o, t->result, nxl_lock_errmsg(t->lock));
-    o->took_ms = t->ended_ms - t->began_ms;
-    o->ended_ms = t->ended_ms;
-    o->before_ns = t->before_ns;
-    o->after_ns = t->after_ns;
-    if (t->call.kind == CALL_INSPECT)
-        o->fields = "holder ";
-    if (t->call.kind == CALL_ONCE || t->call.kind == CALL_TELL)
-        o->fields = "record ";
 }
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The servers on which the strategies are used: real ones that refuse scripts
- * in several ways, and others that imitate older versions. A group of
- * tests runs on each. Which strategy a verb used is read from the server's own
- * counters, or from the log of the proxy that imitates another version. At the
- * end of each test it is checked that no DEL of a lock was sent outside a
- * script or a transaction (except where there is no WATCH).
+ * in several ways, and others that imitate older versions. The scenes of a file
+ * with "servers: one for each strategy", or a group of tests, are played on
+ * each. Which strategy a call used is read from the server's own counters, or
+ * from the log of the proxy that imitates another version. At the end of each
+ * scene it is checked that no DEL of a lock was sent outside a script or a
+ * transaction (except where there is no WATCH).
  */
 #ifndef NXLOCK_TESTS_LIVE_STRATEGIES_RIG_H
 #define NXLOCK_TESTS_LIVE_STRATEGIES_RIG_H
 
-#include "live/live_rig.h"
+#include "live/quorum_rig.h"
 #include "support/aged.h"
 #include "wire/timestamps/timestamps.h"
 
@@ -31,36 +32,42 @@ struct place {
     /* AGED: commands that are refused there, and how. USER: rights. */
     const char *without, *words;
     enum way acquire, extend, release, inspect;
+    const char *told; /* how the client describes it */
 };
 
+#define TOKENS BY_SET, BY_WATCH, BY_WATCH, BY_READ, "SET NX PX + WATCH"
+#define SCRIPTS BY_SET, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT, "SET NX PX + scripts"
+#define TIMES                                                                  \
+    BY_STAMP, BY_WATCH, BY_WATCH, BY_READ, "timestamps (weaker promises)"
+
 /* The name, kind, version, what is refused and how; how each verb is sent. */
-static const struct place places[] = {
-    {"7.0", DIRECT, AGED_PLAIN, NULL, NULL, BY_SET, BY_SCRIPT, BY_SCRIPT,
-        BY_SCRIPT},
+static const struct place strategy_places[] = {
+    {"7.0", DIRECT, AGED_PLAIN, NULL, NULL, SCRIPTS},
     {"7.0, user without @scripting", USER, AGED_PLAIN, "-@scripting", NULL,
-        BY_SET, BY_WATCH, BY_WATCH, BY_READ},
-    {"7.0, scripts renamed away", RENAMED, AGED_PLAIN, NULL, NULL, BY_SET,
-        BY_WATCH, BY_WATCH, BY_READ},
+        TOKENS},
+    {"7.0, scripts renamed away", RENAMED, AGED_PLAIN, NULL, NULL, TOKENS},
     {"2.6.9", AGED, AGED_2_6, NULL, NULL, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT,
-        BY_SCRIPT},
-    {"6.2", AGED, AGED_6_2, NULL, NULL, BY_SET, BY_SCRIPT, BY_SCRIPT,
-        BY_SCRIPT},
+        BY_SCRIPT, "SETNX script + scripts"},
+    {"6.2", AGED, AGED_6_2, NULL, NULL, SCRIPTS},
     {"6.2, no right to scripts", AGED, AGED_6_2, "EVAL EVALSHA SCRIPT",
-        AGED_NOPERM, BY_SET, BY_WATCH, BY_WATCH, BY_READ},
-    {"2.2, no GETRANGE", AGED, AGED_2_2, "GETRANGE", AGED_UNKNOWN, BY_STAMP,
-        BY_WATCH, BY_WATCH, BY_READ},
-    {"2.4", AGED, AGED_2_4, NULL, NULL, BY_STAMP, BY_WATCH, BY_WATCH, BY_READ},
-    {"7.0, scheme=timestamp", DIRECT, AGED_PLAIN, NULL, NULL, BY_STAMP,
-        BY_WATCH, BY_WATCH, BY_READ},
+        AGED_NOPERM, TOKENS},
+    {"2.2, no GETRANGE", AGED, AGED_2_2, "GETRANGE", AGED_UNKNOWN, TIMES},
+    {"2.4", AGED, AGED_2_4, NULL, NULL, TIMES},
+    {"7.0, scheme=timestamp", DIRECT, AGED_PLAIN, NULL, NULL, TIMES},
     {"7.0, scheme=timestamp, no WATCH", USER, AGED_PLAIN, "-watch -multi", NULL,
-        BY_STAMP, BY_BARE, BY_BARE, BY_READ}};
+        BY_STAMP, BY_BARE, BY_BARE, BY_READ,
+        "without WATCH (weakest promises)"},
+    /* Only to begin with, where a scene goes from one to another. */
+    {"7.0 behind a proxy", AGED, AGED_PLAIN, NULL, NULL, SCRIPTS},
+    {"7.0 without scripts", AGED, AGED_PLAIN, "EVAL EVALSHA SCRIPT",
+        AGED_NOPERM, TOKENS},
+};
 
-enum { PLACES = sizeof(places) / sizeof(places[0]) };
+enum { PLACES = 10, CHANGING = 10, ALL_PLACES = 12 };
 
-static const struct place *here;
-static struct aged *aged;     /* NULL at a real server */
-static redisContext *monitor; /* of a real server */
-static char here_url[2 * LOCAL_PATH];
+static const struct place *here; /* NULL: a group that is not of strategies */
+static struct aged *aged;        /* NULL at a real server */
+static redisContext *monitor;    /* of a real server */
 
 /* A lock is a time there, and has no ttl. */
 static inline bool stamps_here(void)
@@ -74,47 +81,92 @@ static inline bool bare_here(void)
     return here->release == BY_BARE;
 }
 
-/* What the clients are told; old servers need no order. */
+/* What clients are told; old servers need no order. */
 static inline const char *query_here(void)
 {
-    return stamps_here() && here->kind != AGED ? "?scheme=timestamp" : "";
+    return stamps_here() && here->kind != AGED ? "scheme=timestamp" : "";
+}
+
+/* By which strategy a verb is sent there. */
+static inline enum way way_here(const char *verb)
+{
+    return !strcmp(verb, "acquire")   ? here->acquire
+           : !strcmp(verb, "extend")  ? here->extend
+           : !strcmp(verb, "inspect") ? here->inspect
+           /* What is broken is compared, whatever it means: by the best way. */
+           : !strcmp(verb, "break") && *query_here() != '\0' ? BY_SCRIPT
+                                                             : here->release;
+}
+
+/* How many steps it has there: read under WATCH and then write, or one. */
+static inline unsigned steps_here(const char *verb)
+{
+    enum way way = way_here(verb);
+    return way == BY_WATCH || way == BY_BARE ? 2 : 1;
+}
+
+/* Is this user denied the script that knows the locks that several hold? */
+static inline bool scripts_denied_here(void)
+{
+    return here->without && !stamps_here();
+}
+
+/* Of "only: not bare": whether a scene is for this place. */
+static inline bool is_for(const char *trait)
+{
+    const struct {
+        const char *trait;
+        bool here;
+    } traits[] = {
+        {"everywhere", true},
+        {"tokens", !stamps_here()},
+        {"times", stamps_here()},
+        {"not without WATCH", !bare_here()},
+        {"times with WATCH", stamps_here() && !bare_here()},
+        {"without WATCH", bare_here()},
+        {"scripts are denied", scripts_denied_here()},
+        {"scripts are not denied", !scripts_denied_here()},
+    };
+    for (size_t i = 0; i < sizeof(traits) / sizeof(traits[0]); i++)
+        if (!strcmp(traits[i].trait, trait))
+            return traits[i].here;
+    fail_msg("only: %s?", trait);
+    return false;
 }
 
 /* ---------------------------------------------------------- a group's place */
 
 static inline void place_of_aged(void)
 {
-    redis_start(&server, NULL);
-    aged = aged_start(here->age, &server);
+    aged = aged_start(here->age, &servers[0]);
     if (here->without)
         aged_refuse(aged, here->without, here->words);
-    snprintf(here_url, sizeof(here_url), "%s", aged_url(aged));
+}
+
+/* From now on this one answers. */
+static inline void go_to(const struct place *place, bool cut)
+{
+    here = place;
+    aged_allow(aged);
+    if (place->without)
+        aged_refuse(aged, place->without, place->words);
+    aged_profile_now(aged, place->age, cut);
 }
 
 static inline void let_alice_in(void)
 {
     char rights[64], *rest;
-    redis_run(&server, "ACL", "SETUSER", "alice", "reset", "on", ">secret",
+    redis_run(&servers[0], "ACL", "SETUSER", "alice", "reset", "on", ">secret",
         "~*", "&*", "+@all", NULL);
     snprintf(rights, sizeof(rights), "%s", here->without);
     for (char *right = strtok_r(rights, " ", &rest); right;
          right = strtok_r(NULL, " ", &rest))
-        redis_run(&server, "ACL", "SETUSER", "alice", right, NULL);
+        redis_run(&servers[0], "ACL", "SETUSER", "alice", right, NULL);
 }
 
-static inline void place_of_real(void)
+static inline void watch_commands(void)
 {
-    if (here->kind == RENAMED)
-        redis_start(&server, "--rename-command", "EVAL", "", "--rename-command",
-            "EVALSHA", "", "--rename-command", "SCRIPT", "", NULL);
-    else
-        redis_start(&server, NULL);
-    if (here->kind == USER)
-        let_alice_in();
-    snprintf(here_url, sizeof(here_url), "%s://%s127.0.0.1:%u%s", server.scheme,
-        here->kind == USER ? "alice:secret@" : "", (unsigned)server.port,
-        query_here());
-    monitor = redisConnectUnix(server.path);
+    monitor = redisConnectUnix(servers[0].path);
     assert_true(monitor && monitor->err == 0);
     redisReply *reply = redisCommand(monitor, "MONITOR");
     assert_true(reply && reply->type == REDIS_REPLY_STATUS);
@@ -126,11 +178,19 @@ static inline int place_open(void **state)
     const char *skip_live = getenv("NXLOCK_SKIP_LIVE");
     if (skip_live && strcmp(skip_live, "1") == 0)
         return test_skip("NXLOCK_SKIP_LIVE=1");
+    on.servers = 1;
+    if (here->kind == RENAMED)
+        redis_start(&servers[0], "--rename-command", "EVAL", "",
+            "--rename-command", "EVALSHA", "", "--rename-command", "SCRIPT", "",
+            NULL);
+    else
+        redis_start(&servers[0], NULL);
+    if (here->kind == USER)
+        let_alice_in();
     if (here->kind == AGED)
         place_of_aged();
     else
-        place_of_real();
-    server_url = here_url;
+        watch_commands();
     return 0;
 }
 
@@ -141,8 +201,39 @@ static inline int place_close(void **state)
     monitor = NULL;
     aged_stop(aged);
     aged = NULL;
-    redis_stop(&server);
+    redis_stop(&servers[0]);
     return 0;
+}
+
+/* The server's URL there, or that of a proxy before it. */
+static inline const char *url_here(const struct proxy *proxy)
+{
+    static char url[2 * LOCAL_PATH];
+    const char *user = here->kind == USER ? "alice:secret@" : "";
+    if (aged && !proxy)
+        snprintf(url, sizeof(url), "%s", aged_url(aged));
+    else if (proxy)
+        snprintf(url, sizeof(url), "%s://%s%s",
+            aged ? "redis" : servers[0].scheme, user, proxy_address(proxy));
+    else
+        snprintf(url, sizeof(url), "%s://%s127.0.0.1:%u", servers[0].scheme,
+            user, (unsigned)servers[0].port);
+    return url;
+}
+
+static inline struct proxy *proxy_here(void)
+{
+    return aged ? proxy_start(aged_path(aged), 0) : proxy_to(&servers[0], true);
+}
+
+/* With the place's parameters and these. */
+static inline nxl_client *client_here(const char *parameters)
+{
+    char url[3 * LOCAL_PATH];
+    const char *both = *query_here() && *parameters ? "&" : "";
+    snprintf(url, sizeof(url), "%s?%s%s%s", url_here(NULL), query_here(), both,
+        parameters);
+    return client_at(url);
 }
 
 /* ----------------------------------------------------------- what was sent */
@@ -152,9 +243,9 @@ struct ways {
     long n[WAYS];
 };
 
-static inline long calls(const char *name)
+static inline long calls_here(const char *name)
 {
-    return aged ? (long)aged_count(aged, name) : redis_calls(&server, name);
+    return aged ? (long)aged_count(aged, name) : redis_calls(&servers[0], name);
 }
 
 /* A value is read once in each way. Beside an inspection (EXISTS), SETNX, and
@@ -164,15 +255,15 @@ static inline long calls(const char *name)
 static inline struct ways stamp_ways_so_far(void)
 {
     struct ways w = {{0}};
-    w.n[BY_SET] = calls("set");
-    w.n[BY_SCRIPT] = calls("evalsha") + calls("eval");
-    w.n[BY_STAMP] = calls("setnx");
-    w.n[BY_WATCH] = calls("watch");
-    w.n[BY_READ] = calls("exists");
-    long learnt = calls("time");
+    w.n[BY_SET] = calls_here("set");
+    w.n[BY_SCRIPT] = calls_here("evalsha") + calls_here("eval");
+    w.n[BY_STAMP] = calls_here("setnx");
+    w.n[BY_WATCH] = calls_here("watch");
+    w.n[BY_READ] = calls_here("exists");
+    long learnt = calls_here("time");
     if (!aged) /* all others that ask for TIME ask for the ttl */
-        learnt -= calls("ttl") - w.n[BY_READ] - calls("expireat");
-    w.n[BY_BARE] = calls("getrange") + calls("substr") - learnt -
+        learnt -= calls_here("ttl") - w.n[BY_READ] - calls_here("expireat");
+    w.n[BY_BARE] = calls_here("getrange") + calls_here("substr") - learnt -
                    w.n[BY_STAMP] - w.n[BY_WATCH] - w.n[BY_READ];
     if (!aged)
         w.n[BY_BARE] -= w.n[BY_SCRIPT]; /* which read, too */
@@ -184,52 +275,35 @@ static inline struct ways ways_so_far(void)
     struct ways w = {{0}};
     if (stamps_here())
         return stamp_ways_so_far();
-    if (aged) {
-        w.n[BY_SET] = (long)aged_count(aged, "SET * * NX");
-        w.n[BY_SCRIPT] =
-            (long)(aged_count(aged, "EVALSHA") + aged_count(aged, "EVAL"));
-        w.n[BY_WATCH] = (long)aged_count(aged, "WATCH");
-        w.n[BY_READ] = (long)aged_count(aged, "GETRANGE");
-        w.n[BY_READ] -= w.n[BY_WATCH];
-        return w;
-    }
-    w.n[BY_SET] = redis_calls(&server, "set");
-    w.n[BY_SCRIPT] =
-        redis_calls(&server, "evalsha") + redis_calls(&server, "eval");
-    w.n[BY_WATCH] = redis_calls(&server, "watch");
-    w.n[BY_READ] = redis_calls(&server, "exists");
+    w.n[BY_SET] = calls_here(aged ? "SET * * NX" : "set");
+    w.n[BY_SCRIPT] = calls_here("evalsha") + calls_here("eval");
+    w.n[BY_WATCH] = calls_here("watch");
+    w.n[BY_READ] = calls_here(aged ? "getrange" : "exists");
     w.n[BY_READ] -= w.n[BY_WATCH]; /* which asks that, too */
     return w;
 }
 
-static inline void assert_went(
-    const struct ways *before, enum way way, const char *file, int line)
+/* NULL, or how else than once by that way a call was sent since then. */
+static inline const char *went_otherwise(
+    const struct ways *before, enum way way)
 {
     static const char *const names[] = {"SET NX", "scripts", "WATCH", "reading",
         "SETNX", "neither WATCH nor scripts"};
+    static char text[80];
     struct ways now = ways_so_far();
-    bool good = true;
     for (int i = 0; i < WAYS; i++) {
         long count = now.n[i] - before->n[i], due = i == (int)way;
+        snprintf(text, sizeof(text), "sent by %s %ld times, not %ld", names[i],
+            count, due);
         if (count != due)
-            print_error("by %s: %ld, not %ld\n", names[i], count, due);
-        good &= count == due;
+            return text;
     }
-    if (!good)
-        _fail(file, line);
+    return NULL;
 }
-
-/* The call on the lock has this result, and goes this way and no other. */
-#define assert_by(way, call, expected, lock)                                   \
-    do {                                                                       \
-        struct ways strategies_before = ways_so_far();                         \
-        assert_result(call, expected, lock);                                   \
-        assert_went(&strategies_before, way, __FILE__, __LINE__);              \
-    } while (0)
 
 /* ------------------------------------------------------- what must not be */
 
-enum { CONNECTIONS = 4096 };
+enum { CONNECTIONS = 65536 };
 
 static inline bool is_clock(const char *key)
 {
@@ -272,39 +346,43 @@ static inline void assert_log_is_clean(void)
  * have another address, those of scripts "lua". A port is its connection. */
 static inline void assert_monitor_is_clean(bool unguarded_is_fine)
 {
-    static bool in_multi[65536];
+    static bool in_multi[CONNECTIONS];
     static const char marker[] = "that was all";
     redisReply *reply;
     bool more = true;
     memset(in_multi, 0, sizeof(in_multi));
-    redis_run(&server, "ECHO", marker, NULL);
+    redis_run(&servers[0], "ECHO", marker, NULL);
     while (more) {
         assert_int_equal(redisGetReply(monitor, (void **)&reply), REDIS_OK);
         const char *at = strstr(reply->str, " 127.0.0.1:");
         const char *name = strstr(reply->str, "] \"");
         more = !strstr(reply->str, marker);
         if (at && name && at < name && !unguarded_is_fine &&
-            unguarded(&in_multi[strtoul(at + 11, NULL, 10) % 65536], name + 3,
-                strcspn(name + 3, "\""), name))
+            unguarded(&in_multi[strtoul(at + 11, NULL, 10) % CONNECTIONS],
+                name + 3, strcspn(name + 3, "\""), name))
             fail_msg("%s", reply->str);
         freeReplyObject(reply);
     }
 }
 
-/* No connection is left inside a transaction. */
-static inline bool nobody_in_multi(void)
+/* How many connections are inside a transaction. */
+static inline int transactions(void)
 {
-    redisReply *list = redis_command(&server, "CLIENT", "LIST", NULL);
-    bool none = true;
+    redisReply *list = redis_command(&servers[0], "CLIENT", "LIST", NULL);
+    int count = 0;
     for (const char *at = list->str; (at = strstr(at, " multi=")); at++)
-        none &= strncmp(at, " multi=-1", 9) == 0;
+        count += strncmp(at, " multi=-1", 9) != 0;
     freeReplyObject(list);
-    return none;
+    return count;
 }
 
+/* What a scene that failed has left is not the next one's. */
 static inline int place_clean(void **state)
 {
-    int rc = live_clean(state);
+    if (monitor)
+        assert_monitor_is_clean(true);
+    redis_thaw(&servers[0]);
+    int rc = quorum_clean(state);
     if (aged)
         aged_forget(aged);
     return rc;
@@ -322,125 +400,36 @@ static inline int place_check(void **state)
 #define place_test(function)                                                   \
     cmocka_unit_test_setup_teardown(function, place_clean, place_check)
 
-/* The array "tests" at each place; adds up into rc. */
-#define places_run(rc)                                                         \
-    for (here = places; here < places + PLACES; here++)                        \
-    rc += cmocka_run_group_tests_name(                                         \
-        here->name, tests, place_open, place_close)
+/* ---------------------------------------------------------- what is stored */
 
-/* ------------------------------------------------------------------ clients */
+/* A time is later than the lease's end by at most so much: rounded up, one
+ * second more, and the doubt about the clock. */
+enum { STAMP_LATER_MS = 4000 };
 
-/* With the place's parameters and these. */
-static inline nxl_client *client_here(const char *parameters)
+/* Whether the value is that of a lock with the token: in either form, for a
+ * server that became another one has locks of both. */
+static inline bool is_lock_of(const char *value, const char *token)
 {
-    char url[512];
-    const char *before = strchr(server_url, '?') ? "&" : "?";
-    snprintf(url, sizeof(url), "%s%s%s", server_url,
-        *parameters != '\0' ? before : "", parameters);
-    return client_at(url);
+    size_t length = strlen(token);
+    return length > 0 && (!strncmp(value, token, length) ||
+                             stamp_is_of(slice_of(value), slice_of(token)));
 }
 
-static inline int look(nxl_lock *lock)
-{
-    nxl_holder holder = NXL_HOLDER_INIT;
-    return nxl_lock_inspect(lock, &holder);
-}
-
-/* A client that already knows which strategy each verb uses here. */
-static inline nxl_client *learnt_client(const char *parameters)
-{
-    nxl_client *client = client_here(parameters);
-    nxl_lock *lock = new_lock(client, "to learn", 30000);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
-    assert_result(look(lock), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    nxl_lock_free(lock);
-    return client;
-}
-
-/* ------------------------------------------------------------- what stands */
-
-/* A time is later than the lease's end: rounded up, one second more, and the
- * doubt about the clock; and what GETSET wrote without WATCH is as long as any
- * lock there. */
-enum { STAMP_LATER_MS = 4000, LONGEST_LOCK_MS = 60000 };
-
-static inline int64_t later_ms(void)
-{
-    return stamps_here() ? STAMP_LATER_MS : 0;
-}
-
-/* Tests that go from place to place: a lock's form is where it came from. */
-static bool any_form;
-
-static inline bool stamped_at(const char *key)
-{
-    char value[700];
-    int64_t end_s;
-    if (!any_form)
-        return stamps_here();
-    return redis_get(&server, key, value, sizeof(value)) &&
-           stamp_parse(slice_of(value), &end_s) == STAMP_OURS;
-}
-
-/* For how long still. */
-static inline int64_t left_of_stamp(const char *key)
+/* At least so long the lock lasts, in ms: its ttl, or, less than the above, the
+ * time that it is. */
+static inline int64_t lease_of(const char *key)
 {
     char value[700];
     struct timespec now;
-    int64_t end_s = 0;
-    assert_true(redis_get(&server, key, value, sizeof(value)));
-    assert_int_not_equal(stamp_parse(slice_of(value), &end_s), STAMP_NONE);
+    int64_t end_s = 0, ttl_ms = redis_pttl(&servers[0], key);
+    if (!redis_get(&servers[0], key, value, sizeof(value)) ||
+        stamp_parse(slice_of(value), &end_s) != STAMP_OURS)
+        return ttl_ms;
+    if (ttl_ms != -1) /* a time that goes away by itself is none */
+        return 0;
     clock_gettime(CLOCK_REALTIME, &now);
-    return end_s * 1000 - now.tv_sec * 1000 - now.tv_nsec / 1000000;
-}
-
-static inline void live_assert_ours(
-    const char *key, const char *token, const char *file, int line)
-{
-    char value[700] = "";
-    bool there = redis_get(&server, key, value, sizeof(value));
-    bool ours = there &&
-                (stamped_at(key) ? stamp_is_of(slice_of(value), slice_of(token))
-                                 : strcmp(value, token) == 0);
-    if (ours)
-        return;
-    print_error("%s is not of %s\n", there ? value : "nothing", token);
-    _fail(file, line);
-}
-
-#define assert_ours(key, lock)                                                 \
-    live_assert_ours(key, nxl_lock_token(lock), __FILE__, __LINE__)
-
-/* The lease of what stands there, by its ttl or by its time. */
-static inline void live_assert_lasts(
-    const char *key, int64_t least, int64_t most, const char *file, int line)
-{
-    int64_t ttl = redis_pttl(&server, key), left = ttl;
-    bool stamped = stamped_at(key);
-    if (stamped) {
-        left = left_of_stamp(key);
-        if (bare_here() && most < LONGEST_LOCK_MS)
-            most = LONGEST_LOCK_MS;
-        most += STAMP_LATER_MS;
-    }
-    if (left >= least && left <= most && (!stamped || ttl == -1))
-        return;
-    print_error("it lasts %lld ms, not %lld ... %lld; ttl %lld\n",
-        (long long)left, (long long)least, (long long)most, (long long)ttl);
-    _fail(file, line);
-}
-
-#define assert_lasts(key, least, most)                                         \
-    live_assert_lasts(key, least, most, __FILE__, __LINE__)
-
-/* A program of the scheme wrote it: whole seconds, so much from now. */
-static inline void time_stands(const char *key, int64_t offset_s)
-{
-    char value[32];
-    snprintf(value, sizeof(value), "%lld", (long long)time(NULL) + offset_s);
-    redis_run(&server, "SET", key, value, NULL);
+    return end_s * 1000 - now.tv_sec * 1000 - now.tv_nsec / 1000000 -
+           STAMP_LATER_MS;
 }
 
 #endif

@@ -19,7 +19,9 @@ static int begin_scene(void **state)
             redis_restart(&servers[i]);
         redis_thaw(&servers[i]);
     }
-    return quorum_clean(state);
+    if (file.changes)
+        go_to(&strategy_places[CHANGING], true);
+    return here ? place_clean(state) : quorum_clean(state);
 }
 
 /* Handles before their clients, and both before the proxies. */
@@ -63,17 +65,20 @@ static void fail_at(const struct scene_step *step)
     fail();
 }
 
-/* Lets time pass, and each client of an event loop do its work. */
+/* Lets time pass, and each client of an event loop do its work: one alone is
+ * not called before it is time. */
 static void let_pass(int ms)
 {
-    bool turned = false;
+    int64_t end = test_now_ms() + ms, left = ms;
+    size_t clients = 0;
     for (size_t i = 0; stage.scene->loop && i < stage.count; i++)
-        if (stage.things[i].kind == A_CLIENT) {
-            turn_loop(&stage.things[i], ms);
-            turned = true;
-        }
-    if (!turned)
+        clients += stage.things[i].kind == A_CLIENT;
+    if (clients == 0)
         test_pause_ms(ms);
+    for (; clients > 0 && left > 0; left = end - test_now_ms())
+        for (size_t i = 0; i < stage.count; i++)
+            if (stage.things[i].kind == A_CLIENT)
+                turn_loop(&stage.things[i], clients > 1 ? 1 : (int)left);
 }
 
 /* What has begun is sent before. */
@@ -184,9 +189,9 @@ static void play_text(const struct scene_step *step, const char *text)
                sscanf(text, "pass %d ms", &ms) == 1) {
         pass_without_turn(ms);
     } else if (sscanf(text, "pass %d ms", &ms) == 1) {
-        for (int64_t end = test_now_ms() + ms; test_now_ms() < end;)
-            let_pass(1);
-    } else if (!play_need(text) && !play_step(text)) {
+        let_pass(ms);
+    } else if (strncmp(text, "only: ", 6) != 0 && /* see plays_here() */
+               !play_need(text) && !play_step(text)) {
         fail_at(step);
     }
 }
@@ -264,7 +269,8 @@ static void play_without_memory(const char *text, size_t first)
 static size_t play_block(size_t at, unsigned indent)
 {
     const struct scene *s = stage.scene;
-    while (at < s->count && s->steps[at].indent >= indent) {
+    while (
+        at < s->count && s->steps[at].indent >= indent && !stage.stop.ended) {
         int times = 0;
         const char *text = s->steps[at].text;
         stage.step = &s->steps[at];
@@ -287,23 +293,43 @@ static size_t play_block(size_t at, unsigned indent)
     return at;
 }
 
+static void play_steps(void)
+{
+    play_block(0, stage.scene->steps[0].indent);
+    for (size_t i = 0; i < stage.count && !stage.stop.ended; i++)
+        if (stage.things[i].kind != NO_THING && !stage.things[i].used)
+            file_error("%s is never used", stage.things[i].name);
+}
+
+/* Again for each step of a call that is to be stopped there. */
 static void play_scene(void **state)
 {
     stage.scene = *state;
     stage.path = file.path;
     stage.count = 0;
+    memset(&stage.stop, 0, sizeof(stage.stop));
     if (stage.scene->count == 0)
         fail_msg("%s:%u: no steps", file.path, stage.scene->line);
-    play_block(0, stage.scene->steps[0].indent);
-    for (size_t i = 0; i < stage.count; i++)
-        if (stage.things[i].kind != NO_THING && !stage.things[i].used)
-            file_error("%s is never used", stage.things[i].name);
+    play_steps();
+    while (stage.stop.used && !stage.stop.ended) {
+        if (++stage.stop.step == SCENE_STOPS)
+            fail_msg("the call does not end");
+        end_scene(state);
+        begin_scene(state);
+        play_steps();
+    }
+    if (stage.stop.step < stage.stop.least)
+        fail_msg("the call has had %u steps", stage.stop.step);
+    if (here)
+        place_check(state);
 }
 
 /* ------------------------------------------------------------------- groups */
 
 static int start(void **state)
 {
+    if (here)
+        return place_open(state);
     if (file.steps_clock && prepare_clock())
         return -1;
     for (size_t i = 0; i < on.servers; i++) {
@@ -324,7 +350,17 @@ static int start(void **state)
 static int stop(void **state)
 {
     remove_clock();
-    return quorum_stop(state);
+    return here ? place_close(state) : quorum_stop(state);
+}
+
+/* Whether a scene is for these servers. */
+static bool plays_here(const struct scene *s)
+{
+    for (size_t i = 0; here && i < s->count; i++)
+        if (!strncmp(s->steps[i].text, "only: ", 6) &&
+            !is_for(s->steps[i].text + 6))
+            return false;
+    return on.servers == 1 || !s->alone;
 }
 
 static int play_group(size_t count, bool tcp)
@@ -336,12 +372,13 @@ static int play_group(size_t count, bool tcp)
     on.tcp = tcp;
     snprintf(name, sizeof(name), "%s (%zu server%s, %s)", file.name, count,
         count > 1 ? "s" : "",
-        live_tls()  ? "TLS"
-        : count > 1 ? "TCP and unix"
-        : tcp       ? "TCP"
-                    : "unix");
+        here         ? here->name
+        : live_tls() ? "TLS"
+        : count > 1  ? "TCP and unix"
+        : tcp        ? "TCP"
+                     : "unix");
     for (size_t i = 0; i < file.count; i++)
-        if (count == 1 || !file.scenes[i].alone)
+        if (plays_here(&file.scenes[i]))
             tests[played++] = file.tests[i];
     return test_run_group(name, tests, played, start, stop);
 }
@@ -355,6 +392,13 @@ int main(int argc, char **argv)
     const char *base = strrchr(argv[1], '/');
     snprintf(file.name, sizeof(file.name), "%s", base ? base + 1 : argv[1]);
     file.name[strcspn(file.name, ".")] = '\0';
+    size_t from = file.changes ? CHANGING : 0;
+    size_t to = file.changes ? ALL_PLACES - 1 : file.each_strategy ? PLACES : 0;
+    for (size_t i = from; i < to; i++) {
+        here = &strategy_places[i];
+        failed += play_group(1, true);
+    }
+    here = NULL;
     if (file.on[1])
         failed += play_group(1, true);
     if (file.on[1] && !live_tls() && (!file.brief || getenv("NXLOCK_FULL")))
