@@ -133,13 +133,13 @@ class Room(Cases):
     def one_is_down(self):
         self.group.sentinels[1].freeze()
         code, out = self.doctor(url=self.group.url(
-            "max_ttl_ms=3000&timeout_ms=700"))
+            "max_ttl_ms=3000&timeout_ms=2000"))
         self.finds("one does not answer", out, "WARN",
                    f"{self.at(1)} sentinel", "does not count")
         self.equal(code, 1, "a warning")
         self.group.sentinels[2].freeze()
         code, out = self.doctor(url=self.group.url(
-            "max_ttl_ms=3000&timeout_ms=700"))
+            "max_ttl_ms=3000&timeout_ms=2000"))
         self.finds("two do not answer", out, "FAIL", "reach|lock",
                    "2 of 3 Sentinels")
         self.equal(code, 69, "no lock is granted")
@@ -153,10 +153,10 @@ class Room(Cases):
         """A lock that is renewed, without a majority: it is lost in time, and
         what was asked of the primary is counted."""
         folder = self.group.primary.folder
-        url = self.group.url("max_ttl_ms=3000&timeout_ms=400")
+        url = self.group.url("max_ttl_ms=5000&timeout_ms=1000")
         process = subprocess.Popen(
-            [self.program, "run", "u", *TTL, "--metrics", folder, "-u", url,
-             "--", "sleep", "60"],
+            [self.program, "run", "u", "--ttl", "5s", "--metrics", folder,
+             "-u", url, "--", "sleep", "60"],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.check(await_(lambda: self.primary.cli("EXISTS", "u") == b"1\n"),
                    "it holds")
@@ -315,13 +315,14 @@ def by_tls(room):
                        f"127.0.0.1:{server.port}")
             room.finds("the server", out, "(ok|note)", "server",
                        f"rediss://127.0.0.1:{server.port}/0, .*TLSv1")
+        query = query.replace("max_ttl_ms=1000", "max_ttl_ms=5000")
         for what, url, words in (
                 ("a plain URL", f"redis+sentinel://127.0.0.1:{port}/svc",
                  r"before it answered INFO \(a TLS port\? write "
                  r"rediss\+sentinel://, or add sentinel_tls=1"),
                 ("a plain port",
                  f"rediss+sentinel://127.0.0.1:{sentinel.port}/{query}"
-                 "&timeout_ms=100", "as from a Sentinel's plain port: if it is "
+                 "&timeout_ms=1000", "as from a Sentinel's plain port: if it is "
                  "one, add sentinel_tls=0"),
                 ("the server's plain URL",
                  f"redis+sentinel://127.0.0.1:{port}/{query}&sentinel_tls=1",
@@ -330,7 +331,7 @@ def by_tls(room):
                  f"rediss+sentinel://127.0.0.2:{port}/{query}",
                  "not for 127.0.0.2; if that is the right Sentinel, write a "
                  "name of the certificate in the URL")):
-            done = room.nx("run", "r", "-n", "--ttl", "1s", "--", "true",
+            done = room.nx("run", "r", "-n", "--ttl", "5s", "--", "true",
                            url=url)
             room.check(done.returncode == 69 and
                        re.search(words, done.stderr.decode()), what, done)
