@@ -10,7 +10,7 @@
  *
  * Option scripted: the transport of unit/transport_rig.h. raw:5 sends its
  * bytes, by their numbers, and what stands behind them as a reply; its own
- * bytes are read as byte:4. hellos:1, refuses, room:9, record:9 set it.
+ * bytes are read as byte:4. hellos:1, refuses, room:9, record:9, permit set it.
  *
  * Words. What the other end reads: hello (the first three commands of a
  * connection), SET, PTTL, KILL7 (CLIENT KILL), sha:NAME and text:NAME, which
@@ -215,6 +215,10 @@ static bool is_scripted(const char *word, const char *argument)
         scripted.room = n;
     else if (!strcmp(word, "record"))
         scripted.record = n;
+    else if (!strcmp(word, "permit")) /* is needed before anything is sent */
+        scripted.needs_permit = true;
+    else if (!strcmp(word, "answered")) /* its own bytes have left */
+        scripted.answers = 0;
     else if (!strcmp(word, "child")) /* of fork() */
         server_close_in_child(&rig.s);
     else if (!strcmp(word, "cancel-dial"))

@@ -260,11 +260,44 @@ static void a_held_record_still_waits_for_room(void **state)
     end();
 }
 
+static void peer_says(const char *byte)
+{
+    struct text why;
+    bool broken;
+    assert_int_equal(send(play.peer, byte, 1, 0), 1);
+    assert_true(conn_ready(&play.conn, POLLIN, &why, &broken));
+}
+
+/* A read that has to write waits for room at once; and what a send waits for
+ * has come only when the transport says so. */
+static void a_read_decides_what_is_waited_for(void **state)
+{
+    static const char demand[] = {DEMAND}, silent[] = {SILENT},
+                      permit[] = {PERMIT};
+    (void)state;
+    begin(1);
+    scripted.room = 0;
+    peer_says(demand);
+    assert_true(play.conn.blocked && play.conn.polled_for_room);
+    end();
+    begin(1);
+    scripted.needs_permit = true;
+    add_command();
+    struct text why;
+    assert_true(conn_flush(&play.conn, &why));
+    peer_says(silent);
+    assert_true(play.conn.blocked && !play.conn.polled_for_room);
+    peer_says(permit);
+    assert_false(play.conn.blocked);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_schedule_is_a_stream_of_whole_commands),
         cmocka_unit_test(a_held_record_still_waits_for_room),
+        cmocka_unit_test(a_read_decides_what_is_waited_for),
     };
     return cmocka_run_group_tests_name("conn_held", tests, NULL, NULL);
 }

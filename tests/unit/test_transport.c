@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transports: what the plain one reports, and that a connection does what a
- * transport wants that is not plain: a read that has to write, a write that has
- * to read, bytes that poll() does not show.
+ * Transports: what the plain one reports, and how each is opened and closed.
+ * What a connection does for one that is not plain is in
+ * unit/scenes/transport.scenes and test_conn_held.c.
  */
 #include "support/test.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/epoll.h>
 
-#include "net/conn.h"
 #include "support/local.h"
 #include "transport_rig.h"
 
@@ -201,219 +199,6 @@ static void closing_says_goodbye_except_in_a_child(void **state)
     }
 }
 
-/* -------------------------------------------- a connection over what is not */
-
-static struct {
-    struct conn conn;
-    struct poller poller;
-    int peer;
-    struct text why;
-    bool broken;
-} over;
-
-static int set_up(void **state)
-{
-    (void)state;
-    int ends[2];
-    memset(&over, 0, sizeof(over));
-    scripted_reset();
-    over.poller.fd = epoll_create1(EPOLL_CLOEXEC);
-    over.conn.poller = &over.poller;
-    if (socketpair(
-            AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
-        return -1;
-    over.peer = ends[1];
-    struct transport t = open_over(&scripted_kind, ends[0]);
-    struct text error;
-    return conn_open(&over.conn, &t, &error) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    conn_free(&over.conn);
-    close(over.peer);
-    close(over.poller.fd);
-    return 0;
-}
-
-/* What the poller reports. */
-static uint32_t polled(void)
-{
-    struct epoll_event event = {.events = 0};
-    int n = epoll_wait(over.poller.fd, &event, 1, 0);
-    return n == 1 ? event.events : 0;
-}
-
-static void peer_sends(const char *bytes)
-{
-    assert_true(local_send(over.peer, bytes, strlen(bytes)));
-}
-
-static void assert_arrived(const char *expected)
-{
-    char bytes[256];
-    ssize_t n = recv(over.peer, bytes, sizeof(bytes) - 1, 0);
-    bytes[n > 0 ? n : 0] = '\0';
-    assert_string_equal(bytes, expected);
-}
-
-static void add(const char *command)
-{
-    struct conn *c = &over.conn;
-    assert_true(buf_append(&c->out, command, strlen(command)));
-    assert_true(slots_reserve(&c->slots, 1));
-    slots_push(&c->slots, SLOT_REQUEST, NULL, 0, strlen(command));
-}
-
-static void flush(void)
-{
-    assert_true(conn_flush(&over.conn, &over.why));
-}
-
-static void read_once(void)
-{
-    assert_true(conn_read(&over.conn, &over.why, &over.broken));
-}
-
-static bool can_send(void)
-{
-    const struct conn *c = &over.conn;
-    return !c->blocked && (buf_len(&c->out) || c->transport.wants_write);
-}
-
-static void room_comes(void)
-{
-    assert_true(conn_ready(&over.conn, POLLOUT, &over.why, &over.broken));
-}
-
-static void assert_reply(const char *text)
-{
-    const struct reply *reply = NULL;
-    assert_int_equal(
-        reader_next(over.conn.reader, (struct expected){0}, &reply),
-        text ? 1 : 0);
-    if (text)
-        assert_memory_equal(reply->bytes.data, text, strlen(text));
-}
-
-static void pending_bytes_are_no_news_to_poll(void **state)
-{
-    (void)state;
-    peer_sends("+one\r\n+two\r\n");
-    assert_int_equal(polled(), EPOLLIN);
-    read_once();
-    assert_reply(NULL); /* a portion is no reply yet */
-    assert_int_equal(polled(), 0);
-    assert_true(over.conn.transport.pending);
-    assert_int_equal(transport_news(&over.conn.transport), TRANSPORT_TALKS);
-    unsigned reads = 0;
-    for (; over.conn.transport.pending; reads++)
-        read_once();
-    assert_int_equal(reads, 2);
-    assert_reply("one");
-    assert_reply("two");
-    assert_int_equal(transport_news(&over.conn.transport), TRANSPORT_QUIET);
-}
-
-static void a_read_that_wants_to_write(void **state)
-{
-    (void)state;
-    scripted.room = 0;
-    peer_sends("\2+one\r\n");
-    read_once();
-    assert_true(over.conn.transport.wants_write);
-    assert_false(over.conn.transport.pending); /* not before it has written */
-    assert_true(over.conn.blocked);            /* nothing may be formatted */
-    assert_false(can_send());
-    assert_int_equal(polled(), EPOLLOUT);
-    /* A command that is taken back does not end the wait for room. */
-    add("first;");
-    conn_withdraw(&over.conn, 0, 1);
-    assert_true(over.conn.blocked);
-    assert_int_equal(polled(), EPOLLOUT);
-    room_comes();
-    assert_true(can_send()); /* though no command waits */
-    flush();
-    assert_true(over.conn.blocked); /* there was no room after all */
-    scripted.room = 1;
-    room_comes();
-    flush();
-    assert_arrived("\4");
-    assert_false(over.conn.blocked);
-    assert_int_equal(polled(), 0);
-    assert_true(over.conn.transport.pending);
-    while (over.conn.transport.pending)
-        read_once();
-    assert_reply("one");
-}
-
-/* Its own bytes go first, and no byte of a command is counted for them. */
-static void a_command_behind_own_bytes(void **state)
-{
-    (void)state;
-    scripted.room = 0;
-    peer_sends("\2");
-    add("first;");
-    add("second;");
-    read_once();
-    scripted.room = 3;
-    room_comes();
-    flush();
-    assert_arrived("\4fi");
-    assert_int_equal(conn_unsent_slots(&over.conn), 1);
-    assert_int_equal(buf_len(&over.conn.out), 11);
-    assert_true(over.conn.blocked);
-    conn_withdraw(&over.conn, 1, 1);
-    scripted.room = 100;
-    room_comes();
-    flush();
-    assert_arrived("rst;");
-    assert_false(over.conn.blocked);
-    assert_int_equal(polled(), 0);
-}
-
-/* There is room all the time: polling for it would be a busy loop. */
-static void a_write_that_wants_to_read(void **state)
-{
-    (void)state;
-    scripted.needs_permit = true;
-    add("first;");
-    flush();
-    assert_true(over.conn.transport.wants_read);
-    assert_true(over.conn.blocked);
-    assert_int_equal(polled(), 0);
-    assert_arrived("");
-    peer_sends("\1");
-    read_once();
-    assert_true(over.conn.blocked); /* it was not that */
-    peer_sends("\3+one\r\n");
-    assert_int_equal(polled(), EPOLLIN);
-    assert_true(conn_ready(&over.conn, POLLIN, &over.why, &over.broken));
-    assert_false(over.conn.blocked);
-    assert_true(can_send());
-    flush();
-    assert_arrived("first;");
-}
-
-/* A read may send what waited for room, before the poller reports room. */
-static void room_that_is_not_needed_any_longer(void **state)
-{
-    (void)state;
-    scripted.room = 0;
-    peer_sends("\2");
-    read_once();
-    assert_int_equal(polled(), EPOLLOUT);
-    scripted.answers = 0;
-    read_once();
-    assert_false(over.conn.transport.wants_write);
-    assert_int_equal(polled(), EPOLLOUT);
-    room_comes();
-    assert_false(over.conn.blocked);
-    assert_false(can_send());
-    assert_int_equal(polled(), 0);
-}
-
 static ssize_t give_nothing(struct transport *t, void *bytes, size_t room)
 {
     (void)t, (void)bytes, (void)room;
@@ -430,8 +215,6 @@ static void pending_ends_when_nothing_comes(void **state)
     assert_false(t.pending);
 }
 
-#define over_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -441,11 +224,6 @@ int main(void)
         cmocka_unit_test(an_idle_connection_is_alive_or_not),
         cmocka_unit_test(what_cannot_be_opened_is_closed),
         cmocka_unit_test(closing_says_goodbye_except_in_a_child),
-        over_test(pending_bytes_are_no_news_to_poll),
-        over_test(a_read_that_wants_to_write),
-        over_test(a_command_behind_own_bytes),
-        over_test(a_write_that_wants_to_read),
-        over_test(room_that_is_not_needed_any_longer),
         cmocka_unit_test(pending_ends_when_nothing_comes),
     };
     return cmocka_run_group_tests_name("transport", tests, NULL, NULL);
