@@ -49,7 +49,7 @@
  *
  * A line that is indented more than a step goes on with it; but what is
  * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
- * ACL", "needs IPv6", "not as root: WHY", "not over TLS: WHY", "not with
+ * command WAITAOF", "needs ACL", "needs IPv6", "not as root: WHY", "not over TLS: WHY", "not with
  * several servers: WHY" and "not instrumented: WHY" (by a sanitizer or
  * valgrind) skip the scene. "only: tokens", or another of is_for(), plays it on
  * some of the servers for each strategy.

@@ -64,6 +64,15 @@ static void end_call(struct thing *t, int result)
 /* The events of calls end these; any other one is kept for "event". */
 static void take_events(struct thing *client)
 {
+    static const int operations[] = {[CALL_ACQUIRE] = NXL_OP_ACQUIRE,
+        [CALL_EXTEND] = NXL_OP_EXTEND,
+        [CALL_RELEASE] = NXL_OP_RELEASE,
+        [CALL_ADOPT] = NXL_OP_ADOPT,
+        [CALL_INSPECT] = NXL_OP_INSPECT,
+        [CALL_BREAK] = NXL_OP_BREAK,
+        [CALL_ONCE] = NXL_OP_ONCE_BEGIN,
+        [CALL_TELL] = NXL_OP_ONCE_TELL,
+        [CALL_FORGET] = NXL_OP_ONCE_FORGET};
     nxl_event event;
     while (nxl_client_next_event(client->client, &event)) {
         struct thing *t = NULL;
@@ -71,8 +80,10 @@ static void take_events(struct thing *client)
             if (stage.things[i].kind == A_LOCK &&
                 stage.things[i].lock == event.lock)
                 t = &stage.things[i];
-        if (t && t->running && event.operation != NXL_OP_HOLD)
+        if (t && t->running && event.operation == operations[t->call.kind])
             end_call(t, event.result);
+        else if (event.operation != NXL_OP_HOLD)
+            fail_msg("an event of what nobody awaits: %d", event.operation);
         else if (client->events < SCENE_EVENTS)
             client->event[client->events++] = event;
     }

@@ -1,55 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The non-blocking door against a real server, by pollfds and by the one
- * descriptor: what is started gives one event with the blocking twin's result.
- * What becomes of the lock meanwhile: live/scenes/event_loop.scenes.
+ * The event-loop interface as a program uses it that no scene can be
+ * (live/scenes/event_loop.scenes): with an epoll of its own, with too little
+ * room or no descriptor left, with hundreds of locks, and by the wrong calls.
  */
 #include "loop_rig.h"
 
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+
 #define MANY 1000
-
-static void each_operation_has_one_event(void **state)
-{
-    int tag;
-    nxl_client *client = new_client(""), *other_client = new_client("");
-    nxl_lock *lock = lock_with(client, "name", .user = &tag);
-    nxl_lock *other = new_lock(other_client, "name", 5000);
-    nxl_holder holder = NXL_HOLDER_INIT;
-
-    assert_result(nxl_lock_inspect_start(lock), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_INSPECT, NXL_FREE);
-    assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
-    assert_false(nxl_lock_held(lock));
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
-    assert_ptr_equal(loop.event[1].user, &tag);
-    assert_true(nxl_lock_held(lock));
-    assert_value("name", nxl_lock_token(lock));
-    uint64_t deadline = nxl_lock_deadline(lock);
-    assert_result(nxl_lock_extend_start(lock, 40000), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_EXTEND, NXL_OK);
-    assert_true(nxl_lock_deadline(lock) > deadline);
-    assert_result(nxl_lock_inspect_start(lock), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_INSPECT, NXL_OK);
-    assert_result(nxl_lock_holder(lock, &holder), NXL_OK, lock);
-    assert_true(holder.ours);
-    assert_result(nxl_lock_release_start(lock), NXL_PENDING, lock);
-    assert_false(nxl_lock_held(lock));
-    assert_event(client, lock, NXL_OP_RELEASE, NXL_OK);
-    assert_false(redis_exists(&server, "name"));
-
-    assert_result(nxl_lock_acquire(other, 0), NXL_OK, other);
-    assert_result(
-        nxl_lock_adopt_start(lock, nxl_lock_token(other)), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_ADOPT, NXL_OK);
-    assert_true(nxl_lock_held(lock));
-    assert_result(nxl_lock_break_start(lock, &holder), NXL_PENDING, lock);
-    assert_event(client, lock, NXL_OP_BREAK, NXL_FREE);
-    assert_true(redis_exists(&server, "name"));
-    loop_for(client, 50);
-    assert_int_equal(loop.count, 7); /* and no more */
-    end(lock, client);
-    end(other, other_client);
-}
 
 static void any_capacity_will_do(void **state)
 {
@@ -225,16 +186,133 @@ static void readers_behind_a_writer_do_not_all_ask(void **state)
     nxl_client_free(client);
 }
 
+static bool is_readable(int fd)
+{
+    struct pollfd waiting = {fd, POLLIN, 0};
+    return poll(&waiting, 1, 0) == 1;
+}
+
+/* ----------------------------------------------------- the one descriptor */
+
+static void in_a_loop_of_the_programs_own(void **state)
+{
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+    struct epoll_event event = {.events = EPOLLIN};
+    int set = epoll_create1(EPOLL_CLOEXEC), fd = nxl_client_fd(client);
+
+    assert_true(fd >= 0);
+    assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
+    assert_int_equal(epoll_wait(set, &event, 1, 20), 0);
+    for (int i = 0; i < 20; i++) {
+        nxl_event done;
+        assert_result(i % 2 ? nxl_lock_release_start(lock)
+                            : nxl_lock_acquire_start(lock, 0),
+            NXL_PENDING, lock);
+        assert_int_equal(nxl_client_fd(client), fd); /* for life */
+        do {
+            assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
+            assert_int_equal(nxl_client_process(client), NXL_OK);
+        } while (!nxl_client_next_event(client, &done));
+        assert_int_equal(done.result, NXL_OK);
+    }
+    /* One turn too many is fine, calling for ever is not. */
+    assert_int_equal(nxl_client_process(client), NXL_OK);
+    assert_int_equal(epoll_wait(set, &event, 1, 50), 0);
+    close(set);
+    end(lock, client);
+}
+
+static void it_stays_readable_while_events_wait(void **state)
+{
+    nxl_client *client = new_client("");
+    nxl_lock *lock[3];
+    nxl_event event;
+    int fd = nxl_client_fd(client);
+
+    for (int i = 0; i < 3; i++) {
+        char name[2] = {(char)('a' + i), '\0'};
+        lock[i] = new_lock(client, name, 5000);
+        assert_result(nxl_lock_acquire_start(lock[i], 0), NXL_PENDING, lock[i]);
+    }
+    for (int i = 0; i < 3; i++)
+        loop_until_true(client, nxl_lock_held(lock[i]));
+    for (int i = 0; i < 3; i++) {
+        /* A loop that takes one event a turn. */
+        struct pollfd waiting = {fd, POLLIN, 0};
+        assert_int_equal(poll(&waiting, 1, 5000), 1);
+        assert_int_equal(nxl_client_process(client), NXL_OK);
+        assert_true(nxl_client_next_event(client, &event));
+    }
+    assert_false(nxl_client_next_event(client, &event));
+    assert_int_equal(nxl_client_process(client), NXL_OK);
+    assert_false(is_readable(fd));
+    for (int i = 0; i < 3; i++)
+        nxl_lock_free(lock[i]);
+    nxl_client_free(client);
+}
+
+static void no_descriptor_left(void **state)
+{
+    int taken[64], count = 0, fd;
+    struct rlimit before, few;
+    nxl_client *client = new_client("");
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 64;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (count < 64 && (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        taken[count++] = fd;
+    int refused = nxl_client_fd(client);
+    while (count > 0)
+        close(taken[--count]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(refused, -1);
+    assert_contains(nxl_client_errmsg(client), "descriptor");
+    assert_true(nxl_client_fd(client) >= 0);
+    nxl_client_free(client);
+}
+
+/* -------------------------------------------------------------- spuriously */
+
+static void process_may_come_at_any_time(void **state)
+{
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 5000);
+
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(nxl_client_process(client), NXL_OK);
+    stranger_sets("name", "somebody", 200);
+    assert_result(nxl_lock_acquire_start(lock, 5000), NXL_PENDING, lock);
+    int64_t end_ms = test_now_ms() + 5000;
+    while (loop.count == 0 && test_now_ms() < end_ms) {
+        assert_int_equal(nxl_client_process(client), NXL_OK);
+        loop_take(client);
+    }
+    assert_int_equal(loop.count, 1);
+    loop_check(&loop.event[0], lock, NXL_OP_ACQUIRE, NXL_OK);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(nxl_client_process(client), NXL_OK);
+    assert_true(nxl_lock_held(lock));
+    /* It has asked as often as its delays say, not as often as it could. */
+    assert_between(redis_calls(&server, "set"), 3, 30);
+    end(lock, client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        loop_test(each_operation_has_one_event),
         loop_test_poll(any_capacity_will_do),
         loop_test(many_locks_in_flight),
         loop_test(one_at_a_time),
         loop_test_poll(a_loop_client_does_not_block),
         loop_test_poll(a_blocking_client_does_not_loop),
         loop_test_poll(readers_behind_a_writer_do_not_all_ask),
+        loop_test_fd(in_a_loop_of_the_programs_own),
+        loop_test_fd(it_stays_readable_while_events_wait),
+        loop_test_fd(no_descriptor_left),
+        loop_test_fd(process_may_come_at_any_time),
     };
     return live_run("loop");
 }

@@ -123,10 +123,21 @@ static const char *step_if(const char *text)
     return is == wanted ? then + 2 : NULL;
 }
 
+static bool has_command(const char *name)
+{
+    redisReply *reply =
+        redis_command(&servers[0], "COMMAND", "INFO", name, NULL);
+    bool has = reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 &&
+               reply->element[0]->type == REDIS_REPLY_ARRAY;
+    freeReplyObject(reply);
+    return has;
+}
+
 /* Does the step skip the scene, if it has to? */
 static bool play_need(const char *text)
 {
     int major;
+    char command[16];
     const char *why;
     if (!strcmp(text, "needs IPv6"))
         needs_ipv6();
@@ -135,6 +146,8 @@ static bool play_need(const char *text)
     else if (sscanf(text, "needs Redis %d", &major) == 1 &&
              (why = strchr(text, ':')))
         redis_needs(&servers[0], major, why + 2);
+    else if (sscanf(text, "needs command %15s", command) == 1)
+        has_command(command) ? 0 : test_skip(text);
     else if (!strncmp(text, "not as root: ", 13))
         geteuid() == 0 ? test_skip(text) : 0;
     else if (!strncmp(text, "not over TLS: ", 14))
