@@ -78,6 +78,11 @@ struct once_args {
     enum once_action action;
 };
 
+/* Parameters of the URLs that are options too; NULL: not given. */
+struct parameter_args {
+    const char *password_file, *cacert, *verify, *prefix;
+};
+
 struct conf;
 
 struct args {
@@ -104,10 +109,10 @@ struct args {
     struct conf *conf;           /* owned: the configuration file, or NULL */
     char *url_text;              /* owned: what urls point into, or NULL */
     char *url_path;              /* owned: the file they are from, or NULL */
-    char *query;                 /* owned; "name=value&..." of the URL flags */
-    char *password;              /* owned: of NXLOCK_PASSWORD, or NULL */
-    bool password_shown;         /* -u has a password, in the command line */
-    int64_t wait_ms;             /* as nxl_lock_acquire() */
+    struct parameter_args parameters; /* added to every URL */
+    char *password;                   /* owned: of NXLOCK_PASSWORD, or NULL */
+    bool password_shown; /* -u has a password, in the command line */
+    int64_t wait_ms;     /* as nxl_lock_acquire() */
     int64_t ttl_ms;
     const char *ttl;        /* as it was written, or NULL */
     int64_t timeout_ms;     /* of a request, if no URL sets it; 0: default */

@@ -447,8 +447,6 @@ int args_parse(struct args *args, enum command command, char **words)
 
 void args_free(struct args *args)
 {
-    free(args->query);
-    args->query = NULL;
     free(args->url_text);
     args->url_text = NULL;
     if (args->password)

@@ -107,9 +107,9 @@ static const struct choice doubt_choices[] = {{"halt", NXL_ONCE_HALT},
         range, NULL, text, NULL, true}
 
 /* A parameter of the URLs. */
-#define PARAMETER(name, value, variable, text, ...) \
-    {0, name, value, variable, VALUE_PARAMETER, ON_ALL, .help = text, \
-        __VA_ARGS__}
+#define PARAMETER(name, value, parameter, text, ...) \
+    {0, name, value, #parameter, VALUE_PARAMETER, ON_ALL, \
+        offsetof(struct args, parameters.parameter), .help = text, __VA_ARGS__}
 
 /* A lease has at most 31 bits of milliseconds; what --every records is a lease
  * of nine tenths of it. */
@@ -204,13 +204,13 @@ CODES("retry-on", work.retry_on,
 TIME_KEY(0, "keep-trying", ON(ONCE), work.keep_trying, ANY,
     "how long to try to record the outcome of CMD (60s)"),
 FLAG('q', "quiet", ON(ONCE), work.quiet, "do not print the output again"),
-PARAMETER("password-file", "FILE", "password_file",
+PARAMETER("password-file", "FILE", password_file,
     "the password is its first line", .in_file = true),
-PARAMETER("cacert", "FILE", "cacert",
+PARAMETER("cacert", "FILE", cacert,
     "TLS: the CAs to trust (PEM), not the system's", .in_file = true),
-PARAMETER("insecure", NULL, "verify",
+PARAMETER("insecure", NULL, verify,
     "TLS: trust any certificate; HARM: see nxlock(1)", .implied = "none"),
-PARAMETER("prefix", "TEXT", "prefix",
+PARAMETER("prefix", "TEXT", prefix,
     "text to put in front of every name (none)", .in_file = true),
 FLAG('h', "help", ON_ALL, help, "show this help"),
 };
@@ -297,6 +297,14 @@ bool options_exclude(const struct args *args, const struct option **one,
         }
     }
     return false;
+}
+
+const char *option_parameter(
+    const struct args *args, const struct option *option)
+{
+    return option->type == VALUE_PARAMETER
+               ? *(const char *const *)((const char *)args + option->member)
+               : NULL;
 }
 
 bool option_of_tls(const struct option *option)

@@ -22,7 +22,7 @@ enum value_type {
     VALUE_URL,  /* added to the URLs */
     VALUE_NAME, /* the lock */
     VALUE_ALSO, /* added to the names that are locked with it */
-    VALUE_PARAMETER /* of a URL: added to the query */
+    VALUE_PARAMETER /* of a URL, a const char *; only once */
 };
 
 struct choice {
@@ -92,6 +92,11 @@ uint64_t option_bit(const struct option *option);
 /* Finds two options of the command line that exclude each other. */
 bool options_exclude(const struct args *args, const struct option **one,
     const struct option **other);
+
+/* The value of a parameter of the URLs; NULL: it was not given, or is another
+ * kind of option. */
+const char *option_parameter(
+    const struct args *args, const struct option *option);
 
 /* Is it a parameter for TLS only? */
 bool option_of_tls(const struct option *option);

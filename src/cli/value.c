@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks the value of an option and puts it where the table says. URL
- * parameters go into a query that is added to every URL.
+ * Checks the value of an option and puts it where the table says.
  *
  * Invariant: no value is guessed. One that is not understood or is out of range
  * is refused, and quoted as it was written unless it may be a secret.
@@ -19,7 +18,6 @@
 #include "cli/names.h"
 #include "cli/report/report.h"
 #include "cli/servers/secret.h"
-#include "cli/servers/urls.h"
 #include "wire/record.h"
 
 static int set_duration(struct args *args, const struct option *option,
@@ -204,45 +202,20 @@ static int add_name(struct args *args, const char *shown, const char *value)
     return 0;
 }
 
-bool value_has_parameter(const char *query, const char *name)
+static int set_parameter(const char **text, const struct option *option,
+    const char *shown, const char *value)
 {
-    size_t length = strlen(name);
-
-    while (query) {
-        if (strncmp(query, name, length) == 0 && query[length] == '=')
-            return true;
-        query = strchr(query, '&');
-        if (query)
-            query++;
-    }
-    return false;
-}
-
-/* Adds name=value to the query, encoded for a URL. */
-static int add_parameter(
-    struct args *args, const char *shown, const char *name, const char *value)
-{
-    size_t had = args->query ? strlen(args->query) : 0;
-    size_t room = had + strlen(name) + 3 * strlen(value) + 3;
     char must[96], word[DISCREET_ROOM];
 
-    if (value_has_parameter(args->query, name)) {
+    if (*text) {
         say("%s is given twice; write it once", shown);
         return EXIT_USAGE;
     }
-    if (!url_param_accepts(name, value, must, sizeof(must))) {
+    if (!url_param_accepts(option->variable, value, must, sizeof(must))) {
         say("%s '%s' %s", shown, discreet(word, value), must);
         return EXIT_USAGE;
     }
-    char *query = realloc(args->query, room);
-    if (!query) {
-        say("out of memory");
-        return EXIT_INTERNAL;
-    }
-    args->query = query;
-    had += (size_t)snprintf(
-        query + had, room - had, "%s%s=", had > 0 ? "&" : "", name);
-    url_encode(query + had, value);
+    *text = value;
     return 0;
 }
 
@@ -278,8 +251,8 @@ int value_set(struct args *args, const struct option *option, const char *shown,
     case VALUE_ALSO:
         return add_name(args, shown, value);
     case VALUE_PARAMETER:
-        return add_parameter(args, shown, option->variable,
-            option->implied ? option->implied : value);
+        return set_parameter(
+            member, option, shown, option->implied ? option->implied : value);
     }
     return EXIT_USAGE;
 }

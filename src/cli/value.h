@@ -13,10 +13,6 @@
 int value_set(struct args *args, const struct option *option, const char *shown,
     const char *value);
 
-/* Was the URL parameter name given as an option? query is "name=value&...", or
- * NULL. */
-bool value_has_parameter(const char *query, const char *name);
-
 /* Sets the name of the lock. Until the command line is complete, messages do
  * not show what looks like a token or a password: the words may be in the wrong
  * order. */

@@ -12,7 +12,7 @@
 static struct url_list list_of(const char *text)
 {
     struct url_list list;
-    assert_true(url_list_make(&list, &text, 1, NULL));
+    assert_true(url_list_make(&list, &text, 1));
     return list;
 }
 
@@ -122,6 +122,30 @@ static void the_same_servers_have_the_same_sentinels(void **state)
     }
 }
 
+/* A value reads back as it was, whatever its bytes, behind what is there. */
+static void values_are_encoded(void **state)
+{
+    static const char *const urls[] = {"redis://h", "redis://h?", "unix:///s",
+        "redis://h?db=1", "redis://h?db=1&", "redis+sentinel://h,i/m"};
+    char value[256 - ' '], read[URL_VALUE_ROOM];
+    size_t length = 0;
+
+    (void)state;
+    for (unsigned byte = ' '; byte < 256; byte++)
+        if (byte != 0x7f)
+            value[length++] = (char)byte;
+    value[length] = '\0';
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        struct url_list list = list_of(urls[i]);
+        assert_true(url_list_set(&list, 0, "password", value));
+        assert_true(url_text(list.urls[0], "password", read, sizeof(read)));
+        assert_string_equal(read, value);
+        assert_int_equal(
+            url_has_parameter(list.urls[0], "db"), strstr(urls[i], "db") != 0);
+        url_list_free(&list);
+    }
+}
+
 static void which_connections_use_tls(void **state)
 {
     (void)state;
@@ -137,6 +161,7 @@ int main(void)
         cmocka_unit_test(passwords_are_taken_out_and_hidden),
         cmocka_unit_test(each_login_has_a_password),
         cmocka_unit_test(the_same_servers_have_the_same_sentinels),
+        cmocka_unit_test(values_are_encoded),
         cmocka_unit_test(which_connections_use_tls),
     };
     return cmocka_run_group_tests_name("cli_urls", tests, NULL, NULL);

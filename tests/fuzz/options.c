@@ -17,9 +17,8 @@
 #include "cli/report/report.h"
 #include "cli/servers/secret.h"
 #include "cli/table.h"
+#include "api/private.h"
 #include "fuzz/fuzz.h"
-#include "config/params.h"
-#include "config/url.h"
 #include "wire/record.h"
 
 #define WORDS 64
@@ -92,7 +91,7 @@ static int parse(struct args *args, struct line *line)
     return code;
 }
 
-/* ------------------------------------------------------------- the query */
+/* -------------------------------------------------------- the parameters */
 
 /* Is this the value of a flag, in a word of its own or behind a '='? */
 static bool was_given(const struct line *line, const char *value)
@@ -107,85 +106,21 @@ static bool was_given(const struct line *line, const char *value)
     return false;
 }
 
-static unsigned nibble(char c)
+/* A value stands on the line, and the library takes it. */
+static void check_parameters(const struct line *line, const struct args *args)
 {
-    CHECK((c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'));
-    return (unsigned)(c <= '9' ? c - '0' : c - 'A' + 10);
-}
+    const struct option *option;
 
-/* "name=value" up to end: a parameter's name, and an encoded value that
- * stands on the line. */
-static void check_pair(
-    const struct line *line, const char *pair, const char *end)
-{
-    size_t row = 0, len = 0;
-    const char *equals = memchr(pair, '=', (size_t)(end - pair));
-    char *value = fuzz_copy("", (size_t)0);
-
-    CHECK(equals != NULL);
-    while (
-        row < url_param_count &&
-        (strlen(url_params[row].name) != (size_t)(equals - pair) ||
-            strncmp(url_params[row].name, pair, (size_t)(equals - pair)) != 0))
-        row++;
-    CHECK(row < url_param_count);
-    value = realloc(value, (size_t)(end - equals));
-    CHECK(value != NULL);
-    for (const char *at = equals + 1; at < end; at++) {
-        char c = *at;
-        if (c == '%') {
-            CHECK(end - at >= 3);
-            c = (char)(nibble(at[1]) << 4 | nibble(at[2]));
-            CHECK(c != '\0');
-            at += 2;
-        } else {
-            CHECK((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || strchr("-_.", c));
-        }
-        value[len++] = c;
+    for (size_t i = 0; (option = option_at(args->command, &i));) {
+        const char *value = option_parameter(args, option);
+        char must[96];
+        if (!value)
+            continue;
+        CHECK(url_param_accepts(option->variable, value, must, sizeof(must)));
+        CHECK(option->implied
+                  ? value == option->implied && was_given(line, "--insecure")
+                  : was_given(line, value));
     }
-    value[len] = '\0';
-    CHECK(was_given(line, value) ||
-          (strcmp(url_params[row].name, "verify") == 0 &&
-              strcmp(value, "none") == 0 && was_given(line, "--insecure")));
-    free(value);
-}
-
-/* The library may refuse a value, but never the form. */
-static void check_taken(const char *query)
-{
-    static const char *const forms[] = {"is unknown", "has no name",
-        "has no '='", "hexadecimal", "control byte", "fragment", "scheme"};
-    static const char base[] = "redis://h?";
-    char *url = malloc(sizeof(base) + strlen(query));
-    struct endpoint e = {0};
-    struct text error;
-
-    CHECK(url != NULL);
-    strcpy(url, base);
-    strcat(url, query);
-    text_clear(&error);
-    if (url_parse(&e, url, &error) == URL_OK)
-        endpoint_free(&e);
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-        CHECK(!strstr(error.data, forms[i]));
-    free(url);
-}
-
-static void check_query(const struct line *line, const char *query)
-{
-    const char *from = query;
-
-    if (!query)
-        return;
-    for (;;) {
-        const char *end = strchrnul(from, '&');
-        check_pair(line, from, end);
-        if (*end == '\0')
-            break;
-        from = end + 1;
-    }
-    check_taken(query);
 }
 
 /* -------------------------------------------------------------- the rest */
@@ -297,7 +232,8 @@ static void check_same(const struct args *a, const struct args *b)
 {
     CHECK(a->name == b->name && a->token == b->token);
     CHECK(a->url_count == b->url_count);
-    CHECK(a->script == b->script && fuzz_same(a->query, b->query));
+    CHECK(a->script == b->script &&
+          memcmp(&a->parameters, &b->parameters, sizeof(a->parameters)) == 0);
     CHECK(a->wait_ms == b->wait_ms && a->ttl_ms == b->ttl_ms);
     CHECK(a->busy_code == b->busy_code && a->no_wait == b->no_wait);
     CHECK(a->wait == b->wait && a->verbose == b->verbose);
@@ -357,11 +293,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_unsaid(&line);
     } else if (!args.help) {
         check_good(&args, &line);
-        check_query(&line, args.query);
+        check_parameters(&line, &args);
         check_unseen(&args, &line);
     }
     args_free(&args);
-    CHECK(!args.query);
     fuzz_count(code == 0);
     free(text);
     return 0;

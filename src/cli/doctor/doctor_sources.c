@@ -48,7 +48,7 @@ bool doctor_sources(struct doctor *d)
     char words[SOURCE_ROOM];
     struct url_list bare;
 
-    if (!url_list_make(&bare, d->args->urls, d->args->url_count, NULL))
+    if (!url_list_make(&bare, d->args->urls, d->args->url_count))
         return false;
     if (source_is_default(d->args))
         diagnostic(&d->diagnostics, LEVEL_OK, "url", NULL,

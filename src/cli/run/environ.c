@@ -45,41 +45,21 @@ static bool set_number_variable(const char *name, unsigned long long number)
     return setenv(name, text, 1) == 0;
 }
 
-/* Adds an option to every URL, if it was given; options are all of them, as a
- * URL that has them. */
-static bool add_option(
-    struct url_list *list, const char *options, const struct option *option)
-{
-    char value[URL_VALUE_ROOM];
-    char *whole = NULL;
-    bool ok = true;
-
-    if (!url_has_parameter(options, option->variable))
-        return true;
-    if (url_text(options, option->variable, value, sizeof(value)))
-        ok = (whole = absolute_path(value));
-    for (size_t i = 0; ok && i < list->count; i++)
-        ok = url_list_set(
-            list, i, option->variable, whole ? whole : option->implied);
-    free(whole);
-    return ok;
-}
-
+/* Adds the options that belong to a server, with absolute paths. */
 static bool add_options(struct url_list *list, const struct args *args)
 {
     const struct option *option;
-    char *options = NULL;
     bool ok = true;
 
-    if (!args->query)
-        return true;
-    if (asprintf(&options, "rediss://h?%s", args->query) < 0)
-        return false;
     for (size_t i = 0; ok && (option = option_at(args->command, &i));) {
-        if (option_of_server(option))
-            ok = add_option(list, options, option);
+        const char *value = option_parameter(args, option);
+        if (!value || !option_of_server(option))
+            continue;
+        char *whole =
+            option_names_file(option) ? absolute_path(value) : strdup(value);
+        ok = whole && url_list_set_all(list, option->variable, whole);
+        free(whole);
     }
-    free(options);
     return ok;
 }
 
@@ -90,7 +70,7 @@ static bool set_urls(const struct args *args)
     struct url_list list;
     bool passes = args->run.pass_url;
 
-    if (!url_list_make(&list, args->urls, args->url_count, NULL))
+    if (!url_list_make(&list, args->urls, args->url_count))
         return false;
     if (!passes)
         url_list_strip_passwords(&list);

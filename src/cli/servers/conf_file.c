@@ -122,7 +122,7 @@ static bool has_password(const char *urls)
     struct url_list list;
     bool has = false;
 
-    if (!url_list_make(&list, &urls, 1, NULL))
+    if (!url_list_make(&list, &urls, 1))
         return true;
     for (size_t i = 0; i < list.count; i++)
         has = has || url_may_have_password(list.urls[i]);
@@ -231,7 +231,6 @@ static int read_file(struct conf *conf)
         conf->text = found.text;
         conf->length = found.length;
         code = take_text(&r, found.text);
-        free(r.scratch.query);
         if (code == 0 && r.has_password && found.is_shared)
             why = PRIVATE_FILE_SHARED ", for root only; or write the password "
                                       "into a file of each user, and name it "

@@ -23,11 +23,24 @@
 #define WITH_ROOM 640
 #define WHY_ROOM 512
 
+static bool add_options(const struct args *args, struct url_list *list)
+{
+    const struct option *option;
+    bool ok = true;
+
+    for (size_t i = 0; ok && (option = option_at(args->command, &i));) {
+        const char *value = option_parameter(args, option);
+        ok = !value || url_list_set_all(list, option->variable, value);
+    }
+    return ok;
+}
+
 bool connect_urls(const struct args *args, struct url_list *list)
 {
-    if (!url_list_make(list, args->urls, args->url_count, args->query))
+    if (!url_list_make(list, args->urls, args->url_count))
         return false;
-    if (variables_add(args, list) && conf_add(args, list, false))
+    if (add_options(args, list) && variables_add(args, list) &&
+        conf_add(args, list, false))
         return true;
     url_list_free(list);
     return false;
@@ -59,46 +72,46 @@ static void tell(const struct args *args, const char *format, ...)
         say("%s", words);
 }
 
-/* Does the library say something else of the URLs without this parameter? Then
+/* Does the library say something else of these URLs without the parameter? Then
  * it has to do with what is wrong. */
 static bool is_involved(
-    const struct args *args, const char *parameter, const char *why)
+    const struct url_list *list, const char *parameter, const char *why)
 {
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     char other[WHY_ROOM] = "";
-    struct url_list list;
+    struct url_list without;
     nxl_client *probe = NULL;
 
     options.errbuf = other;
     options.errbuf_size = sizeof(other);
-    if (!connect_urls(args, &list))
+    if (!url_list_make(&without, (const char *const *)list->urls, list->count))
         return false;
-    url_list_drop(&list, parameter);
-    (void)!make_client(&probe, &list, &options);
+    url_list_drop(&without, parameter);
+    (void)!make_client(&probe, &without, &options);
     nxl_client_free(probe);
-    url_list_free(&list);
+    url_list_free(&without);
     return strcmp(other, why) != 0;
 }
 
-/* Reports what is wrong with the URLs, and which parameters have to do with it
- * that are not in a URL. Returns the exit code: it is the command line that is
- * wrong if one of its options is, but not if that names a file or is for
- * TLS. */
+/* Reports what is wrong with the URLs of list, and which parameters have to do
+ * with it that are not in a URL. Returns the exit code: it is the command line
+ * that is wrong if one of its options is, but not if that names a file or is
+ * for TLS. */
 static int report_url(
-    const struct args *args, const char *why, bool no_password)
+    const struct args *args, const struct url_list *list, const char *why)
 {
     const struct option *option;
     char with[WITH_ROOM] = "", source[SOURCE_ROOM];
     bool by_option = false, about_file = false;
     struct url_list bare;
 
-    if (!url_list_make(&bare, args->urls, args->url_count, NULL))
-        bare.count = 0;
+    if (!url_list_make(&bare, args->urls, args->url_count))
+        return EXIT_INTERNAL;
     for (size_t i = 0; (option = option_at(args->command, &i));) {
-        const char *from = option->type == VALUE_PARAMETER && bare.count > 0
+        const char *from = option->type == VALUE_PARAMETER
                                ? source_of(args, bare.urls[0], option)
                                : NULL;
-        if (!from || !is_involved(args, option->variable, why))
+        if (!from || !is_involved(list, option->variable, why))
             continue;
         size_t used = strlen(with);
         snprintf(with + used, sizeof(with) - used, "%s%s%s",
@@ -107,19 +120,35 @@ static int report_url(
         by_option |= from == option->name;
         about_file |= option_of_tls(option) || option_names_file(option);
     }
-    if (bare.count > 0)
-        url_list_free(&bare);
+    url_list_free(&bare);
     tell(args, "%s%s: %s", source_words(source, args), with, why);
-    if (no_password)
+    if (url_list_lacks_password(list, false))
         say("put the password into a file (--password-file FILE or "
             "NXLOCK_PASSWORD_FILE), or into NXLOCK_PASSWORD");
     return by_option && !about_file ? EXIT_USAGE : EXIT_CONFIG;
 }
 
+static int report_failure(const struct args *args, const struct url_list *list,
+    int rc, const char *why)
+{
+    char source[SOURCE_ROOM];
+    bool lacks = url_list_lacks_password(list, false) ||
+                 url_list_lacks_password(list, true);
+
+    if (rc == NXL_E_URL && lacks && source_is_stripped(args)) {
+        source_explain();
+        return EXIT_DENIED;
+    }
+    if (rc == NXL_E_URL)
+        return report_url(args, list, why);
+    say("%s: %s", source_words(source, args), failure_words(why, rc));
+    return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
+}
+
 int connect_client(
     nxl_client **client, const struct args *args, nxl_client_options *options)
 {
-    char why[WHY_ROOM] = "", source[SOURCE_ROOM];
+    char why[WHY_ROOM] = "";
     struct url_list list;
 
     if (!connect_urls(args, &list)) {
@@ -129,19 +158,9 @@ int connect_client(
     options->errbuf = why;
     options->errbuf_size = sizeof(why);
     int rc = make_client(client, &list, options);
-    bool no_password = url_list_lacks_password(&list, false);
-    bool lacks = no_password || url_list_lacks_password(&list, true);
+    int code = rc == NXL_OK ? 0 : report_failure(args, &list, rc, why);
     url_list_free(&list);
-    if (rc == NXL_OK)
-        return 0;
-    if (rc == NXL_E_URL && lacks && source_is_stripped(args)) {
-        source_explain();
-        return EXIT_DENIED;
-    }
-    if (rc == NXL_E_URL)
-        return report_url(args, why, no_password);
-    say("%s: %s", source_words(source, args), failure_words(why, rc));
-    return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
+    return code;
 }
 
 int connect_again(nxl_client **client, const struct args *args,

@@ -18,7 +18,6 @@
 #include "cli/servers/private_file.h"
 #include "cli/report/report.h"
 #include "cli/table.h"
-#include "cli/value.h"
 #include "cli/servers/urls.h"
 #include "cli/servers/variables.h"
 
@@ -79,7 +78,7 @@ static char *without_passwords(const char *const *texts, size_t count)
 {
     struct url_list list;
 
-    if (!url_list_make(&list, texts, count, NULL))
+    if (!url_list_make(&list, texts, count))
         return NULL;
     url_list_strip_passwords(&list);
     char *all = url_list_join(&list);
@@ -154,8 +153,8 @@ static bool take_passwords(struct args *args, const char **different)
 {
     const char *url = variable_value("NXLOCK_URL");
     struct url_list here = {NULL, 0}, there = {NULL, 0};
-    bool ok = url_list_make(&here, &url, 1, NULL) &&
-              url_list_make(&there, args->urls, args->url_count, NULL);
+    bool ok = url_list_make(&here, &url, 1) &&
+              url_list_make(&there, args->urls, args->url_count);
 
     *different = ok ? difference(&here, &there) : NULL;
     if (ok && !*different) {
@@ -253,7 +252,7 @@ static bool has_no_password(const char *urls)
 {
     struct url_list list;
 
-    if (!url_list_make(&list, &urls, 1, NULL))
+    if (!url_list_make(&list, &urls, 1))
         return false;
     bool has = url_list_has_password(&list);
     url_list_free(&list);
@@ -362,11 +361,13 @@ bool source_is_stripped(const struct args *args)
     struct url_list list;
 
     if (strcmp(args->url_source, "NXLOCK_URL") != 0 || !is_nested() ||
-        !url_list_make(&list, args->urls, args->url_count, args->query))
+        args->parameters.password_file || args->password ||
+        variable_value(PASSWORD_FILE_VARIABLE) ||
+        !url_list_make(&list, args->urls, args->url_count))
         return false;
     bool has = url_list_has_password(&list);
     url_list_free(&list);
-    return !has && !args->password && !variable_value(PASSWORD_FILE_VARIABLE);
+    return !has;
 }
 
 bool source_is_default(const struct args *args)
@@ -394,7 +395,7 @@ const char *source_of(
     const char *name = option ? option->variable : "password";
     const struct conf *conf = args->conf;
 
-    if (option && value_has_parameter(args->query, name))
+    if (option && option_parameter(args, option))
         return option->name;
     if (url_has_parameter(bare, name))
         return NULL;

@@ -18,30 +18,19 @@
 #include "api/private.h"
 #include "config/url.h"
 
-static bool list_add(
-    struct url_list *list, const char *from, size_t length, const char *query)
+static bool list_add(struct url_list *list, const char *from, size_t length)
 {
     char **urls = realloc(list->urls, (list->count + 1) * sizeof(*urls));
-    char *url = NULL;
-    const char *join = "";
 
     if (!urls)
         return false;
     list->urls = urls;
-    if (!query || length == 0 || from[length - 1] == ',')
-        query = ""; /* the library reports an empty element */
-    else if (!memchr(from, '?', length))
-        join = "?";
-    else if (from[length - 1] != '?' && from[length - 1] != '&')
-        join = "&";
-    if (asprintf(&url, "%.*s%s%s", (int)length, from, join, query) < 0)
-        return false;
-    list->urls[list->count++] = url;
-    return true;
+    urls[list->count] = strndup(from, length);
+    return urls[list->count] && ++list->count > 0;
 }
 
-bool url_list_make(struct url_list *list, const char *const *texts,
-    size_t count, const char *query)
+bool url_list_make(
+    struct url_list *list, const char *const *texts, size_t count)
 {
     list->urls = NULL;
     list->count = 0;
@@ -49,7 +38,7 @@ bool url_list_make(struct url_list *list, const char *const *texts,
         const char *from = texts[i];
         for (;;) {
             const char *end = from + url_length(from);
-            if (!list_add(list, from, (size_t)(end - from), query)) {
+            if (!list_add(list, from, (size_t)(end - from))) {
                 url_list_free(list);
                 return false;
             }
@@ -77,7 +66,9 @@ void url_list_free(struct url_list *list)
 #define NEEDS_NO_CODE                                                          \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
-void url_encode(char *out, const char *value)
+/* Writes value into out, encoded so that it can be the value of a parameter: at
+ * most three bytes for each of its bytes, and a zero byte. */
+static void encode(char *out, const char *value)
 {
     static const char hex[] = "0123456789ABCDEF";
 
@@ -111,24 +102,32 @@ static char *find_parameter(const char *url, const char *name)
 bool url_list_set(
     struct url_list *list, size_t i, const char *name, const char *value)
 {
-    struct url_list one;
-    size_t room = strlen(name) + 3 * strlen(value) + 2;
-    char *query = malloc(room);
-    const char *text = list->urls[i];
+    char *url = list->urls[i];
+    size_t length = strlen(url);
+    size_t room = length + strlen(name) + 3 * strlen(value) + 3;
+    char last = length > 0 ? url[length - 1] : ',';
 
-    if (!query)
-        return false;
-    url_encode(query + snprintf(query, room, "%s=", name), value);
-    bool made = url_list_make(&one, &text, 1, query);
-    explicit_bzero(query, room);
-    free(query);
+    if (last == ',') /* the library reports an empty element */
+        return true;
+    char *made = malloc(room);
     if (!made)
         return false;
-    char *had = list->urls[i];
-    list->urls[i] = one.urls[0];
-    one.urls[0] = had;
-    url_list_free(&one);
+    const char *join = !strchr(url, '?') ? "?" : strchr("?&", last) ? "" : "&";
+    encode(made + snprintf(made, room, "%s%s%s=", url, join, name), value);
+    explicit_bzero(url, length);
+    free(url);
+    list->urls[i] = made;
     return true;
+}
+
+bool url_list_set_all(
+    struct url_list *list, const char *name, const char *value)
+{
+    size_t i = 0;
+
+    while (i < list->count && url_list_set(list, i, name, value))
+        i++;
+    return i == list->count;
 }
 
 static void drop(char *url, const char *name)

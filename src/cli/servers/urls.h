@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The URLs of a command line or variable, one server each, with the flags'
- * parameters added to every one of them.
+ * The URLs of a command line or variable, one server each.
  */
 #ifndef NXLOCK_CLI_SERVERS_URLS_H
 #define NXLOCK_CLI_SERVERS_URLS_H
@@ -16,10 +15,9 @@ struct url_list {
 };
 
 /* Makes the list from count texts, each split at commas before a "scheme://".
- * query, "name=value&..." or NULL, is added to each URL. False: no memory, and
- * nothing to free. */
-bool url_list_make(struct url_list *list, const char *const *texts,
-    size_t count, const char *query);
+ * False: no memory, and nothing to free. */
+bool url_list_make(
+    struct url_list *list, const char *const *texts, size_t count);
 void url_list_free(struct url_list *list);
 
 /* Takes the parameter out of every URL. */
@@ -58,10 +56,9 @@ bool url_may_have_password(const char *url);
 /* Adds name=value to URL i of the list, encoded. False: no memory. */
 bool url_list_set(
     struct url_list *list, size_t i, const char *name, const char *value);
-/* Writes value into out, encoded so that it can be the value of a parameter: at
- * most three bytes for each of its bytes, and a zero byte. */
-void url_encode(char *out, const char *value);
-
+/* The same to all of them. */
+bool url_list_set_all(
+    struct url_list *list, const char *name, const char *value);
 /* Takes the password out of every URL, wherever it is written. The user
  * stays. */
 void url_list_strip_passwords(struct url_list *list);
