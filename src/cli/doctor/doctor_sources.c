@@ -50,7 +50,7 @@ bool doctor_sources(struct doctor *d)
 
     if (!url_list_make(&bare, d->args->urls, d->args->url_count))
         return false;
-    if (source_is_default(d->args))
+    if (d->args->url_from == URLS_DEFAULT)
         diagnostic(&d->diagnostics, LEVEL_OK, "url", NULL,
             FALLBACK_URL ", because none was given");
     else

@@ -158,7 +158,7 @@ static int report_busy(
     char words[HOLDER_WORDS], who[HOLDER_WHO];
 
     event_report((struct event){.kind = EVENT_SKIPPED,
-                     .skip = SKIP_BUSY,
+                     .result = RESULT_BUSY,
                      .waited_ms = waited_ms(waiter),
                      .holder = holders_who(who, holders),
                      .busy = waiter->session.args->name},

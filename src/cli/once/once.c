@@ -67,7 +67,8 @@ static int replay(struct once *once, const nxl_record *record)
     const struct args *args = once->args;
     char words[RECORD_WORDS];
 
-    event_report((struct event){.kind = EVENT_SKIPPED, .skip = SKIP_DONE},
+    event_report(
+        (struct event){.kind = EVENT_SKIPPED, .result = RESULT_DONE_BEFORE},
         "'%s' is %s; not running %s", args->shown,
         record_words(words, record, false), args->child[0]);
     if (record->result_length == NXL_ONCE_NOT_KEPT) {

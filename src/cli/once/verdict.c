@@ -15,34 +15,16 @@
 #define PAUSE_MIN (100 * NS_PER_MS)
 #define PAUSE_MAX (2 * NS_PER_S)
 
-/* Has a signal arrived that would end a process? It ends the repetitions, but
- * no request: its answer may be the good one. */
-static bool is_signalled(struct session *session)
-{
-    bool any = false;
-
-    for (int signo; (signo = session_signal(session)) != 0;)
-        any = any || session_signal_ends(signo);
-    return any;
-}
-
+/* A signal ends the repetitions, but no request: its answer may be the good
+ * one.
+ */
 static int tell(
     struct session *session, const struct verdict *verdict, bool *signalled)
 {
     int rc = nxl_once_tell_start(session->lock, verdict->kind, verdict->code,
         verdict->data, verdict->length);
-    nxl_event event;
 
-    while (rc == NXL_PENDING) {
-        bool any = nxl_client_next_event(session->client, &event);
-        if (any && event.operation == NXL_OP_ONCE_TELL)
-            return event.result;
-        int turned = any ? NXL_OK : session_turn(session, NEVER);
-        if (turned != NXL_OK)
-            return turned;
-        *signalled = is_signalled(session) || *signalled;
-    }
-    return rc;
+    return session_await(session, rc, signalled);
 }
 
 static void pause_until(struct session *session, uint64_t time, bool *signalled)
@@ -50,7 +32,7 @@ static void pause_until(struct session *session, uint64_t time, bool *signalled)
     while (!*signalled && nxl_now_ns() < time) {
         if (session_turn(session, time) != NXL_OK)
             return;
-        *signalled = is_signalled(session);
+        *signalled = session_signal_ending(session) != 0;
     }
 }
 

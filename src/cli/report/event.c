@@ -49,13 +49,6 @@ static const struct {
     [EVENT_ENDED] = {"ended", LOG_INFO, READ_NEVER},
 };
 
-static const char *const skip_words[] = {
-    [SKIP_NONE] = "",
-    [SKIP_BUSY] = "busy",
-    [SKIP_NOT_DUE] = "not-due",
-    [SKIP_DONE] = "done-before",
-};
-
 static const struct {
     const char *word, *sentence;
 } results[RESULTS] = {
@@ -141,7 +134,7 @@ static void gather_end(const struct event *event)
     if (event->kind == EVENT_COMMAND_ENDED)
         sum->ran_ms = event->ran_ms;
     if (event->kind == EVENT_SKIPPED)
-        sum->skip = event->skip;
+        sum->result = event->result;
 }
 
 void event_report(struct event event, const char *format, ...)
@@ -176,11 +169,6 @@ enum event_kind event_of_failure(int result)
 
 static enum result result_of(int code)
 {
-    static const enum result skipped[] = {
-        [SKIP_BUSY] = RESULT_BUSY,
-        [SKIP_NOT_DUE] = RESULT_NOT_DUE,
-        [SKIP_DONE] = RESULT_DONE_BEFORE,
-    };
     const bool *seen = reporter.seen;
 
     if (seen[EVENT_LOST])
@@ -191,7 +179,7 @@ static enum result result_of(int code)
     if (seen[EVENT_SKIPPED] && seen[EVENT_FAILED] && code == EXIT_INTERNAL)
         return RESULT_ERROR;
     if (seen[EVENT_SKIPPED])
-        return skipped[reporter.sum.skip];
+        return reporter.sum.result;
     if (seen[EVENT_COMMAND_ENDED])
         return code == EXIT_DONE ? RESULT_DONE : RESULT_FAILED;
     if (code > EXIT_SIGNAL)
@@ -219,11 +207,6 @@ void event_end(int code)
 const char *event_kind_word(enum event_kind kind)
 {
     return kinds[kind].word;
-}
-
-const char *event_skip_word(enum skip skip)
-{
-    return skip_words[skip];
 }
 
 const char *event_result_word(enum result result)

@@ -32,7 +32,7 @@ enum event_kind {
     EVENT_FREE,          /* wait: the lock is free; facts: waited_ms */
     EVENT_REMOVED,       /* unlock removed it; facts: holder */
     EVENT_SKIPPED,       /* CMD is not run, or acquire and wait gave up; facts:
-                          * skip, waited_ms, holder, busy */
+                          * result, waited_ms, holder, busy */
     EVENT_DOUBT,         /* once: it is unknown whether it was done */
     EVENT_SERVER_DOWN,   /* no server can decide; facts: why */
     EVENT_SERVER_UP,     /* after EVENT_SERVER_DOWN */
@@ -45,21 +45,13 @@ enum event_kind {
     EVENT_KINDS
 };
 
-/* Why CMD was skipped. */
-enum skip {
-    SKIP_NONE,
-    SKIP_BUSY,    /* another process holds the lock */
-    SKIP_NOT_DUE, /* --every */
-    SKIP_DONE     /* once: it was done before */
-};
-
-/* How a command ended: only EVENT_ENDED has it. */
+/* How a command ended, or why CMD was skipped. */
 enum result {
-    RESULT_DONE,   /* exit code 0; run, once: CMD ran */
-    RESULT_FAILED, /* run, once: CMD ran, and its exit code is not 0 */
-    RESULT_BUSY,   /* skipped, as are the next two */
-    RESULT_NOT_DUE,
-    RESULT_DONE_BEFORE,
+    RESULT_DONE,        /* exit code 0; run, once: CMD ran */
+    RESULT_FAILED,      /* run, once: CMD ran, and its exit code is not 0 */
+    RESULT_BUSY,        /* skipped: another process holds the lock */
+    RESULT_NOT_DUE,     /* skipped: --every */
+    RESULT_DONE_BEFORE, /* skipped: once */
     RESULT_LOST,        /* the lock was lost */
     RESULT_DOUBT,       /* once: it is in doubt */
     RESULT_DOWN,        /* no server, so CMD was not run */
@@ -80,12 +72,11 @@ struct event {
     int64_t pause_ms;       /* until the server grants locks again */
     uint64_t fence;         /* the fencing token; 0: none */
     int64_t pid;            /* of CMD; 0: it was not started */
-    int code;               /* the exit code */
+    int64_t code;           /* the exit code */
     const char *holder;     /* the label of who holds it; NULL: it has none */
     const char *busy;       /* of several names, the one that the holder has */
     const uint64_t *fences; /* ACQUIRED: of several names, one each; NULL */
     const char *why; /* the reason, from the library or the system; NULL */
-    enum skip skip;
     enum result result;
     /* Filled in by event_report(). */
     const char *sentence; /* for people, without a newline */
@@ -134,7 +125,6 @@ bool event_talks(void);
 
 /* The words of --log json: "acquired", "not-due", "done-before". */
 const char *event_kind_word(enum event_kind kind);
-const char *event_skip_word(enum skip skip);
 const char *event_result_word(enum result result);
 
 /* The priority, as of syslog(3): LOG_INFO. */

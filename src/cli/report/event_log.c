@@ -59,35 +59,25 @@ static const struct {
     const char *json;
     size_t member;
     unsigned kinds; /* bits of ON(): here 0 is a value like any other */
-    bool is_int;
 } numbers[] = {
     {"waited_ms", offsetof(struct event, waited_ms),
-        ON(ACQUIRED) | ON(FREE) | ON(SKIPPED), false},
-    {"held_ms", offsetof(struct event, held_ms), 0, false},
+        ON(ACQUIRED) | ON(FREE) | ON(SKIPPED)},
+    {"held_ms", offsetof(struct event, held_ms), 0},
     {"left_ms", offsetof(struct event, left_ms),
         ON(ACQUIRED) | ON(RENEWED) | ON(NOT_RENEWED) | ON(RENEWED_AGAIN) |
-            ON(LEFT_HELD),
-        false},
-    {"ran_ms", offsetof(struct event, ran_ms), ON(COMMAND_ENDED), false},
-    {"pause_ms", offsetof(struct event, pause_ms), ON(FAILOVER), false},
-    {"fence", offsetof(struct event, fence), 0, false},
-    {"command_pid", offsetof(struct event, pid), 0, false},
-    {"code", offsetof(struct event, code), ON(COMMAND_ENDED) | ON(ENDED), true},
+            ON(LEFT_HELD)},
+    {"ran_ms", offsetof(struct event, ran_ms), ON(COMMAND_ENDED)},
+    {"pause_ms", offsetof(struct event, pause_ms), ON(FAILOVER)},
+    {"fence", offsetof(struct event, fence), 0},
+    {"command_pid", offsetof(struct event, pid), 0},
+    {"code", offsetof(struct event, code), ON(COMMAND_ENDED) | ON(ENDED)},
 };
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
 /* False: the event does not have it. */
 static bool number_of(const struct event *event, size_t i, int64_t *number)
 {
-    const char *member = (const char *)event + numbers[i].member;
-    int small;
-
-    if (numbers[i].is_int) {
-        memcpy(&small, member, sizeof(small));
-        *number = small;
-    } else {
-        memcpy(number, member, sizeof(*number));
-    }
+    memcpy(number, (const char *)event + numbers[i].member, sizeof(*number));
     return *number > 0 ||
            (*number == 0 && (numbers[i].kinds & 1U << event->kind));
 }
@@ -182,7 +172,7 @@ static void put_words(struct json *json, const struct event *event)
     json_string(json, "label", event->label);
     json_string(json, "holder", event->holder);
     if (event->kind == EVENT_SKIPPED)
-        json_string(json, "reason", event_skip_word(event->skip));
+        json_string(json, "reason", event_result_word(event->result));
     if (event->kind == EVENT_ENDED)
         json_string(json, "result", event_result_word(event->result));
     if (event->why) {
@@ -263,7 +253,6 @@ static void open_syslog(void)
         other && other[0] != '\0' ? other : SYSLOG_SOCKET);
     logger.outlet =
         (struct outlet){.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0),
-            .kind = OUTLET_DATAGRAM,
             .to = &logger.to,
             .lost = warn_of_loss};
 }
@@ -271,7 +260,6 @@ static void open_syslog(void)
 /* A descriptor of its own: the watchdog keeps it, CMD does not get it. */
 static void open_stderr(void)
 {
-    logger.outlet.kind = OUTLET_STREAM;
     logger.outlet.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
@@ -286,8 +274,7 @@ static int open_file(const char *path)
                       : S_ISREG(info.st_mode)         ? NULL
                                               : "it is not a regular file";
 
-    logger.outlet =
-        (struct outlet){.fd = fd, .kind = OUTLET_STREAM, .lost = warn_of_loss};
+    logger.outlet = (struct outlet){.fd = fd, .lost = warn_of_loss};
     if (!why)
         return 0;
     say("cannot log to '%s': %s; name a file that this user may write, or "

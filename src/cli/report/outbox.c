@@ -151,7 +151,7 @@ static ssize_t attempt(
 {
     ssize_t put;
 
-    if (outlet->kind == OUTLET_DATAGRAM)
+    if (outlet->to)
         put = sendto(outlet->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL,
             (const struct sockaddr *)outlet->to, sizeof(*outlet->to));
     else
@@ -172,7 +172,7 @@ static bool write_dropped(struct outlet *outlet)
 {
     char text[128];
 
-    if (outlet->dropped == 0 || outlet->kind == OUTLET_DATAGRAM)
+    if (outlet->dropped == 0 || outlet->to)
         return true;
     int length = snprintf(text, sizeof(text),
         "nxlock: messages lost here, because nothing read them in time: %zu\n",

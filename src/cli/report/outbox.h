@@ -14,16 +14,12 @@
 /* How long outbox_end() waits for a reader that reads nothing at all. */
 #define OUTBOX_PATIENCE (5000000000ULL)
 
-enum outlet_kind {
-    OUTLET_STREAM, /* a pipe, a terminal, a stream socket or a file */
-    OUTLET_DATAGRAM
-};
-
 /* Where messages go. Static: it is still needed at the end of the process. */
 struct outlet {
     int fd;
-    enum outlet_kind kind;
-    const struct sockaddr_un *to; /* of a datagram */
+    /* Where each message is sent as a datagram; NULL: it is written to a pipe,
+     * a terminal, a stream socket or a file. */
+    const struct sockaddr_un *to;
     void (*lost)(int why); /* a message was lost; an errno. NULL: nothing */
     /* Of outbox.c: */
     struct held *first, *last; /* messages that are kept */

@@ -22,7 +22,7 @@
 #define NEAR_ENOUGH 2
 #define WORD_MAX 32
 
-static struct outlet to_stderr = {.fd = STDERR_FILENO, .kind = OUTLET_STREAM};
+static struct outlet to_stderr = {.fd = STDERR_FILENO};
 
 int report_output(void)
 {

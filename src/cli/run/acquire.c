@@ -258,7 +258,7 @@ static int report_busy_name(
 {
     struct session *session = wait->session;
     struct event event = {.kind = EVENT_SKIPPED,
-        .skip = SKIP_BUSY,
+        .result = RESULT_BUSY,
         .waited_ms = waited_ms(wait),
         .busy = session->args->name};
     char words[HOLDER_WORDS], who[HOLDER_WHO];
@@ -292,7 +292,7 @@ static int report_busy_before(struct wait *wait)
     struct session *session = wait->session;
 
     event_report((struct event){.kind = EVENT_SKIPPED,
-                     .skip = SKIP_BUSY,
+                     .result = RESULT_BUSY,
                      .waited_ms = waited_ms(wait)},
         "one of '%s' was held by another process", session->args->shown);
     return session->args->busy_code;

@@ -95,7 +95,7 @@ static int report_not_due(const struct session *session)
     const struct args *args = session->args;
     nxl_holder holder = NXL_HOLDER_INIT;
     char who[160] = "somebody", window[DURATION_ROOM], left[DURATION_ROOM];
-    struct event event = {.kind = EVENT_SKIPPED, .skip = SKIP_NOT_DUE};
+    struct event event = {.kind = EVENT_SKIPPED, .result = RESULT_NOT_DUE};
 
     /* The inspection takes a request. */
     if (!event_is_read(EVENT_SKIPPED) ||

@@ -315,12 +315,11 @@ static bool may_start(struct job *job, int *code)
 {
     const struct args *args = job->args;
 
-    for (int signo; (signo = session_signal(job->session)) != 0;) {
-        if (session_signal_ends(signo)) {
-            job->session->caught = signo;
-            *code = EXIT_SIGNAL + signo;
-            return false;
-        }
+    int signo = session_signal_ending(job->session);
+    if (signo != 0) {
+        job->session->caught = signo;
+        *code = EXIT_SIGNAL + signo;
+        return false;
     }
     renewal_status_start(&job->renewal, job->session);
     job->deadline_sent = job->renewal.deadline;

@@ -417,7 +417,7 @@ int session_turn(struct session *session, uint64_t wake_ns)
     return nxl_client_process(session->client);
 }
 
-int session_finish(struct session *session, int started)
+int session_await(struct session *session, int started, bool *signalled)
 {
     nxl_event event;
 
@@ -430,19 +430,36 @@ int session_finish(struct session *session, int started)
         int rc = any ? NXL_OK : session_turn(session, NEVER);
         if (rc != NXL_OK)
             return rc;
-        session_cancel_on_signal(session);
+        if (signalled)
+            *signalled |= session_signal_ending(session) != 0;
+        else
+            session_cancel_on_signal(session);
     }
+}
+
+int session_finish(struct session *session, int started)
+{
+    return session_await(session, started, NULL);
+}
+
+int session_signal_ending(struct session *session)
+{
+    int first = 0;
+
+    for (int signo; (signo = session_signal(session)) != 0;)
+        first = first == 0 && session_signal_ends(signo) ? signo : first;
+    return first;
 }
 
 void session_cancel_on_signal(struct session *session)
 {
-    for (int signo; (signo = session_signal(session)) != 0;) {
-        if (!session_signal_ends(signo))
-            continue;
-        if (session->caught == 0)
-            session->caught = signo;
-        nxl_lock_cancel(session->lock);
-    }
+    int signo = session_signal_ending(session);
+
+    if (signo == 0)
+        return;
+    if (session->caught == 0)
+        session->caught = signo;
+    nxl_lock_cancel(session->lock);
 }
 
 int session_interrupted(const struct session *session)

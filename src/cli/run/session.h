@@ -118,6 +118,8 @@ void session_watch(struct session *session, int signo);
 
 /* The next signal that arrived, or 0. Does not block. */
 int session_signal(struct session *session);
+/* Reads all of them: the first that would end a process, or 0. */
+int session_signal_ending(struct session *session);
 
 /* Clears session->also. */
 void session_poll_nothing(struct session *session);
@@ -130,6 +132,8 @@ int session_turn(struct session *session, uint64_t wake_ns);
 /* Waits for the result of a call that a ..._start() began; started is what that
  * returned. A signal cancels the call and is stored in session->caught. */
 int session_finish(struct session *session, int started);
+/* The same, but a signal only sets *signalled. */
+int session_await(struct session *session, int started, bool *signalled);
 
 /* If a signal has arrived, cancels what is in progress on the lock and stores
  * the signal in session->caught. */

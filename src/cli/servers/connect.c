@@ -224,9 +224,9 @@ void connect_advise(const struct args *args, nxl_client *client, int result)
         say("'nxlock doctor%s%s', with the same server and user, names a "
             "missing permission; docs/acl.md has all that are needed",
             pasted[0] != '\0' ? " " : "", pasted);
-    else if (result == NXL_E_UNREACHABLE && source_is_default(args))
+    else if (result == NXL_E_UNREACHABLE && args->url_from == URLS_DEFAULT)
         say_default();
     if ((result == NXL_E_UNREACHABLE || result == NXL_E_DENIED) &&
-        source_is_conf(args))
+        args->url_from == URLS_OF_CONF)
         say_conf(args);
 }

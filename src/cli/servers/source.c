@@ -370,16 +370,6 @@ bool source_is_stripped(const struct args *args)
     return !has;
 }
 
-bool source_is_default(const struct args *args)
-{
-    return args->url_from == URLS_DEFAULT;
-}
-
-bool source_is_conf(const struct args *args)
-{
-    return args->url_from == URLS_OF_CONF;
-}
-
 const char *source_words(char *out, const struct args *args)
 {
     bool named = args->url_file_source;

@@ -17,11 +17,6 @@
  * read in /proc. 0, or an exit code after reporting what is wrong. */
 int source_settle(struct args *args);
 
-/* Was no server given, so that FALLBACK_URL is used? */
-bool source_is_default(const struct args *args);
-
-/* Do the URLs come from the configuration file? */
-bool source_is_conf(const struct args *args);
 /* Copies the origin of the URLs, as in "/etc/nxlock.conf line 3" or
  * "/etc/app/url (--url-file)". Returns out. */
 #define SOURCE_ROOM 512
