@@ -41,17 +41,9 @@ bool holder_is_data(const nxl_holder *holder);
 /* Writes what the key holds then, "holds 'hello': not a lock ...", into out, of
  * HOLDER_WORDS bytes. */
 const char *holder_data_words(char *out, const nxl_holder *holder);
-#define HOLDER_DATA_REMEDY                                                     \
-    "it may be a program's data: use another name or, if nothing needs it, "   \
-    "remove it with redis-cli"
 
 /* Is it held by an enclosing 'nxlock run' (NXLOCK_TOKEN, NXLOCK_OUTER)? */
 bool holder_is_around(const nxl_holder *holder);
-
-#define HOLDER_DEADLOCK                                                        \
-    "'%s' is held by the enclosing 'nxlock run', which waits for this "        \
-    "command, "                                                                \
-    "so waiting would deadlock"
 
 /* Writes who holds it, and left_ms, as members. */
 void holder_json(struct json *json, const nxl_holder *holder);

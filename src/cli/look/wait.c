@@ -16,10 +16,10 @@
 #include "cli/report/event.h"
 #include "cli/look/holders.h"
 #include "cli/names.h"
-#include "cli/run/outage.h"
 #include "cli/report/outbox.h"
 #include "cli/look/partial.h"
 #include "cli/report/report.h"
+#include "cli/run/waiting.h"
 
 #define DELAY_FIRST_MS 50
 #define DELAY_MOST_MS 2000
@@ -29,13 +29,11 @@
 
 struct waiter {
     struct session session;
-    uint64_t since;
+    struct waiting waiting;
     uint64_t until; /* of nxl_now_ns(); NEVER */
     uint64_t delay_ms;
     uint64_t random;
-    bool reported_holder[NXL_NAMES_MAX];
     size_t name; /* the number of the one that is looked at */
-    struct outage outage;
 };
 
 /* Draws a delay from the upper half of ms, so that many waiters do not poll at
@@ -75,29 +73,16 @@ static bool pause_for(struct waiter *waiter, int64_t left_ms)
 /* Is waiting useless, because the key will never be free? Then an exit code,
  * after reporting why; otherwise 0. */
 static int report_hopeless(
-    const struct args *args, const struct holders *holders)
+    const struct waiter *waiter, const struct holders *holders)
 {
-    const nxl_holder *holder = &holders->first;
-    char words[HOLDER_WORDS];
+    const struct args *args = waiter->session.args;
+    int code = waiting_for_data(&waiter->waiting, "wait for", &holders->first);
 
-    if (holder_is_data(holder)) {
-        event_report((struct event){.kind = EVENT_FAILED,
-                         .why = holder_data_words(words, holder)},
-            "cannot wait for '%s': the key %s; " HOLDER_DATA_REMEDY,
-            args->shown, words);
-        return EXIT_UNAVAILABLE;
-    }
-    if (args->wait_ms != NXL_FOREVER ||
-        !holders_around(holders, holders_wanted(args)))
-        return 0;
-    event_report((struct event){.kind = EVENT_FAILED},
-        HOLDER_DEADLOCK "; wait outside of it, or with -w", args->shown);
-    return EXIT_USAGE;
-}
-
-static int64_t waited_ms(const struct waiter *waiter)
-{
-    return ms_between(waiter->since, nxl_now_ns());
+    if (code == 0 && args->wait_ms == NXL_FOREVER &&
+        holders_around(holders, holders_wanted(args)))
+        code = waiting_for_enclosing(
+            &waiter->waiting, "wait outside of it, or with -w");
+    return code;
 }
 
 /* Reports that it is free, or that holders leave room for what is wanted. */
@@ -107,7 +92,7 @@ static void report_free(
     const struct args *args = waiter->session.args;
     const struct args *all = waiter->session.all ? waiter->session.all : args;
     char words[HOLDER_WORDS];
-    int64_t ms = waited_ms(waiter);
+    int64_t ms = waiting_ms(&waiter->waiting);
     char waited[DURATION_ROOM];
     bool is_free = holders->held.count == 0 || holder_is_over(&holders->first);
     struct event event = {.kind = EVENT_FREE, .waited_ms = ms};
@@ -121,60 +106,6 @@ static void report_free(
             is_free ? "free" : holders_words(words, holders), waited);
 }
 
-/* Reports, once for each name, who holds it. */
-static void report_holder(struct waiter *waiter, const struct holders *holders)
-{
-    char words[HOLDER_WORDS], who[HOLDER_WHO];
-
-    if (waiter->reported_holder[waiter->name])
-        return;
-    waiter->reported_holder[waiter->name] = true;
-    event_report((struct event){.kind = EVENT_WAITING,
-                     .holder = holders_who(who, holders),
-                     .busy = waiter->session.args->name,
-                     .left_ms = holders->first.left_ms},
-        "waiting for '%s': %s", waiter->session.args->shown,
-        holders_words(words, holders));
-}
-
-/* Reports what the server said, or that it said nothing. */
-static void report_wait(
-    struct waiter *waiter, int rc, const struct holders *holders)
-{
-    const struct args *args = waiter->session.args;
-
-    if (rc == NXL_OK) {
-        outage_ended(&waiter->outage, args, waited_ms(waiter));
-        report_holder(waiter, holders);
-    } else {
-        outage_began(&waiter->outage, &waiter->session, rc,
-            nxl_lock_errmsg(waiter->session.lock));
-    }
-}
-
-static int report_busy(
-    const struct waiter *waiter, const struct holders *holders)
-{
-    char words[HOLDER_WORDS], who[HOLDER_WHO];
-
-    event_report((struct event){.kind = EVENT_SKIPPED,
-                     .result = RESULT_BUSY,
-                     .waited_ms = waited_ms(waiter),
-                     .holder = holders_who(who, holders),
-                     .busy = waiter->session.args->name},
-        "'%s' is %s", waiter->session.args->shown,
-        holders_words(words, holders));
-    return EXIT_BUSY;
-}
-
-static bool is_last_name(const struct waiter *waiter)
-{
-    const struct session *session = &waiter->session;
-    const struct args *args = session->all ? session->all : session->args;
-
-    return waiter->name + 1 == names_count(args);
-}
-
 /* Takes the result of an inspection. True: go on waiting; otherwise *code is
  * the exit code. */
 static bool take_inspection(
@@ -185,7 +116,7 @@ static bool take_inspection(
                 !holders_leave_room(holders, holders_wanted(session->args));
 
     if (rc == NXL_FREE || (rc == NXL_OK && !held)) {
-        if (!is_last_name(waiter)) {
+        if (!waiting_is_last(&waiter->waiting, waiter->name)) {
             waiter->name++;
             return true;
         }
@@ -198,14 +129,16 @@ static bool take_inspection(
         *code = session_failed(session, "look at", rc);
         return false;
     }
-    *code = held ? report_hopeless(session->args, holders) : 0;
+    *code = held ? report_hopeless(waiter, holders) : 0;
     if (*code != 0)
         return false;
-    report_wait(waiter, rc, holders);
+    waiting_noted(&waiter->waiting, rc, session->lock);
+    if (held)
+        waiting_for_holder(&waiter->waiting, waiter->name, holders, "");
     waiter->name = 0;
     if (pause_for(waiter, held ? holders->least_ms : -1))
         return true;
-    *code = held ? report_busy(waiter, holders)
+    *code = held ? waiting_was_busy(&waiter->waiting, holders)
                  : session_failed(session, "look at", rc);
     return false;
 }
@@ -234,7 +167,7 @@ int subcommand_wait(const struct args *args)
     int code = session_open_plain(&waiter.session, args);
     uint64_t now = nxl_now_ns();
 
-    waiter.since = now;
+    waiter.waiting = (struct waiting){.session = &waiter.session, .since = now};
     waiter.random = (now ^ (uint64_t)getpid() << 32) | 1;
     if (args->wait_ms != NXL_FOREVER)
         waiter.until = now + (uint64_t)args->wait_ms * NS_PER_MS;

@@ -187,9 +187,8 @@ bool capture_flush(
         (void)session_turn(session, until);
         session_poll_nothing(session);
         pass_on(capture);
-        for (int signo; (signo = session_signal(session)) != 0;) {
-            if (!is_passing(capture) || !session_signal_ends(signo))
-                continue;
+        int signo = session_signal_ending(session);
+        if (signo != 0 && is_passing(capture)) {
             session->caught = signo;
             stop_passing(capture, EINTR);
         }

@@ -22,7 +22,7 @@
 #include "cli/run/label.h"
 #include "cli/look/line.h"
 #include "cli/names.h"
-#include "cli/run/outage.h"
+#include "cli/run/waiting.h"
 #include "cli/report/report.h"
 
 /* When a wait is long enough to report who holds the lock. */
@@ -35,16 +35,14 @@
  * names are inspected one after the other, in the order of the wait: it is for
  * the first one that another has. */
 struct wait {
+    struct waiting waiting;
     struct session *session;
     const nxl_once_options *once; /* begin a record too; NULL: only acquire */
-    uint64_t since;
     nxl_lock *looker; /* the second handle; NULL: not needed so far */
     uint64_t look_at; /* when to inspect; NEVER: an inspection is running */
     size_t order[NXL_NAMES_MAX]; /* the numbers of the names, sorted */
     size_t place;                /* in order: of the name that is inspected */
     bool blocked;                /* an earlier name is held by another */
-    struct outage outage;
-    bool reported_holder[NXL_NAMES_MAX]; /* by number */
     bool reported_refusal;
     int code; /* exit code that ends the wait; 0: it goes on */
 };
@@ -56,19 +54,6 @@ static int report_wrong_type(struct session *session, const nxl_lock *asker)
 
     event_report(
         event, "cannot acquire '%s': %s", session->args->shown, event.why);
-    return EXIT_UNAVAILABLE;
-}
-
-/* The key holds data that nobody will release: waiting for it is useless, and
- * reporting it as busy would hide the mistake. */
-static int report_data(struct session *session, const nxl_holder *holder)
-{
-    char words[HOLDER_WORDS];
-
-    event_report((struct event){.kind = EVENT_FAILED,
-                     .why = holder_data_words(words, holder)},
-        "cannot acquire '%s': the key %s; " HOLDER_DATA_REMEDY,
-        session->args->shown, words);
     return EXIT_UNAVAILABLE;
 }
 
@@ -106,20 +91,6 @@ static bool waits_for_enclosing(
            waits_behind_blocked(session, holders);
 }
 
-static int report_deadlock(const struct session *session)
-{
-    event_report((struct event){.kind = EVENT_FAILED},
-        HOLDER_DEADLOCK "; run it without nxlock, under another name, or with "
-                        "-w",
-        session->args->shown);
-    return EXIT_USAGE;
-}
-
-static int64_t waited_ms(const struct wait *wait)
-{
-    return ms_between(wait->since, nxl_now_ns());
-}
-
 /* Nobody holds the lock, but the attempts to acquire it fail. */
 static void report_refusal(struct wait *wait)
 {
@@ -133,47 +104,32 @@ static void report_refusal(struct wait *wait)
         why);
 }
 
-static bool is_last_name(const struct wait *wait)
-{
-    const struct session *session = wait->session;
-    const struct args *args = session->all ? session->all : session->args;
-
-    return wait->place + 1 == names_count(args);
-}
-
 static void report_waiting(struct wait *wait, const struct holders *holders)
 {
     struct session *session = wait->session;
-    char words[HOLDER_WORDS], polls[LINE_POLLS] = "", who[HOLDER_WHO];
-    struct event event = {.kind = EVENT_WAITING,
-        .holder = holders_who(who, holders),
-        .busy = session->args->name,
-        .left_ms = holders->first.left_ms};
+    char polls[LINE_POLLS] = "";
 
     if (wait->blocked)
         return;
     /* It may be this process: a grant that does not count, or on some of
      * several servers; or a name that is held while others are waited for. */
     if (nxl_holder_is(&holders->first, nxl_lock_token(session->lock))) {
-        if (is_last_name(wait))
+        if (waiting_is_last(&wait->waiting, wait->place))
             report_refusal(wait);
         return;
     }
     wait->blocked = true;
-    if (wait->reported_holder[wait->order[wait->place]])
-        return;
-    wait->reported_holder[wait->order[wait->place]] = true;
     if (session->args->verbose)
         line_polls(polls, session);
-    event_report(event, "waiting for '%s': %s%s", session->args->shown,
-        holders_words(words, holders), polls);
+    waiting_for_holder(
+        &wait->waiting, wait->order[wait->place], holders, polls);
 }
 
 /* After the inspection of a name: that of the next one, at once; after the last
  * one, from the first one later. */
 static void look_at_next(struct wait *wait)
 {
-    bool last = is_last_name(wait);
+    bool last = waiting_is_last(&wait->waiting, wait->place);
 
     wait->look_at = nxl_now_ns() + (last ? LOOK_AGAIN : 0);
     wait->blocked = wait->blocked && !last;
@@ -184,6 +140,21 @@ static void look_at_next(struct wait *wait)
     wait->place = last ? 0 : wait->place + 1;
 }
 
+/* Can the wait end? Reports who holds the lock, and returns 0; or an exit code,
+ * after reporting why not. */
+static int judge_holders(struct wait *wait, const struct holders *holders)
+{
+    int code = waiting_for_data(&wait->waiting, "acquire", &holders->first);
+
+    if (code != 0)
+        return code;
+    if (waits_for_enclosing(wait->session, holders))
+        return waiting_for_enclosing(&wait->waiting,
+            "run it without nxlock, under another name, or with -w");
+    report_waiting(wait, holders);
+    return 0;
+}
+
 /* Takes the result of the inspection. */
 static void take_inspection(struct wait *wait, int result)
 {
@@ -192,23 +163,15 @@ static void take_inspection(struct wait *wait, int result)
 
     session_about(session, wait->order[wait->place]);
     result = holders_take(&holders, session, wait->looker, result);
-    if (result == NXL_OK || result == NXL_FREE)
-        outage_ended(&wait->outage, session->args, waited_ms(wait));
-    if (result == NXL_E_WRONG_TYPE) {
+    if (result != NXL_E_WRONG_TYPE)
+        waiting_noted(&wait->waiting, result, wait->looker);
+    if (result == NXL_E_WRONG_TYPE)
         wait->code = report_wrong_type(session, wait->looker);
-    } else if (result == NXL_OK && holder_is_data(&holders.first)) {
-        wait->code = report_data(session, &holders.first);
-    } else if (result == NXL_OK && waits_for_enclosing(session, &holders)) {
-        wait->code = report_deadlock(session);
-    } else if (result == NXL_OK) {
-        report_waiting(wait, &holders);
-    } else if (result == NXL_FREE) {
-        if (!wait->blocked && is_last_name(wait))
-            report_refusal(wait);
-    } else {
-        outage_began(
-            &wait->outage, session, result, nxl_lock_errmsg(wait->looker));
-    }
+    else if (result == NXL_OK)
+        wait->code = judge_holders(wait, &holders);
+    else if (result == NXL_FREE && !wait->blocked &&
+             waiting_is_last(&wait->waiting, wait->place))
+        report_refusal(wait);
     holders_free(&holders);
     look_at_next(wait);
     session_about_all(session);
@@ -257,24 +220,17 @@ static int report_busy_name(
     struct wait *wait, int rc, const struct holders *holders)
 {
     struct session *session = wait->session;
-    struct event event = {.kind = EVENT_SKIPPED,
-        .result = RESULT_BUSY,
-        .waited_ms = waited_ms(wait),
-        .busy = session->args->name};
-    char words[HOLDER_WORDS], who[HOLDER_WHO];
+    int code = 0;
 
     if (session->caught != 0)
         return session_interrupted(session);
     if (rc == NXL_E_WRONG_TYPE)
         return report_wrong_type(session, session->lock);
-    if (rc == NXL_OK && holder_is_data(&holders->first))
-        return report_data(session, &holders->first);
     if (rc == NXL_OK)
-        event.holder = holders_who(who, holders);
-    event_report(event, "'%s' is %s", session->args->shown,
-        rc == NXL_OK ? holders_words(words, holders)
-                     : "held by another process");
-    return session->args->busy_code;
+        code = waiting_for_data(&wait->waiting, "acquire", &holders->first);
+    return code != 0 ? code
+                     : waiting_was_busy(
+                           &wait->waiting, rc == NXL_OK ? holders : NULL);
 }
 
 /* Does what was found keep the session's name from being acquired? */
@@ -293,7 +249,7 @@ static int report_busy_before(struct wait *wait)
 
     event_report((struct event){.kind = EVENT_SKIPPED,
                      .result = RESULT_BUSY,
-                     .waited_ms = waited_ms(wait)},
+                     .waited_ms = waiting_ms(&wait->waiting)},
         "one of '%s' was held by another process", session->args->shown);
     return session->args->busy_code;
 }
@@ -354,7 +310,7 @@ static int64_t wait_left(const struct wait *wait)
 
     if (wait_ms <= 0)
         return wait_ms;
-    int64_t gone = waited_ms(wait);
+    int64_t gone = waiting_ms(&wait->waiting);
     return gone < wait_ms ? wait_ms - gone : 0;
 }
 
@@ -418,8 +374,8 @@ static bool take_result(struct wait *wait, int rc, int *code)
         *code = wait->code;
     } else if (rc == NXL_OK && nxl_lock_held(session->lock)) {
         session->granted = nxl_now_ns();
-        outage_ended(&wait->outage, session->args, waited_ms(wait));
-        report_grant(session, wait->since);
+        waiting_noted(&wait->waiting, NXL_OK, session->lock);
+        report_grant(session, wait->waiting.since);
         return true;
     } else if (rc == NXL_BUSY) {
         *code = report_busy(wait);
@@ -442,8 +398,8 @@ static struct wait wait_for(
     uint64_t now = nxl_now_ns();
 
     return (struct wait){.session = session,
+        .waiting = {.session = session, .since = now},
         .once = once,
-        .since = now,
         .look_at = now + LOOK_AFTER};
 }
 
