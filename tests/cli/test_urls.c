@@ -74,16 +74,18 @@ static void each_login_has_a_password(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct url_list list = list_of(cases[i].url);
+        struct url_facts facts = url_facts(cases[i].url);
         print_message("%s\n", cases[i].url);
-        assert_true(url_facts(cases[i].url).valid);
-        assert_int_equal(url_shows_password(cases[i].url), cases[i].shows);
-        assert_int_equal(url_names_password(cases[i].url), cases[i].names);
-        assert_int_equal(url_list_has_password(&list), cases[i].has_all);
+        assert_true(facts.valid);
+        assert_int_equal(facts.shows_password, cases[i].shows);
+        assert_int_equal(facts.names_password, cases[i].names);
+        assert_int_equal(facts.names_all, cases[i].has_all);
         assert_int_equal(
-            url_list_lacks_password(&list, true), cases[i].lacks_sentinels);
-        url_list_free(&list);
+            facts.lacks_sentinel_password, cases[i].lacks_sentinels);
+        assert_false(facts.lacks_password);
     }
+    assert_true(url_facts("redis://h?user=u").lacks_password);
+    assert_false(url_facts("redis://h?user=u&password_file=/f").lacks_password);
     /* A malformed URL may have one. */
     assert_true(url_may_have_password("redis://h?sentinel_password=t"));
     assert_true(url_may_have_password("redis+sentinel://h/m?"

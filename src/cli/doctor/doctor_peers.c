@@ -162,7 +162,7 @@ static nxl_client *connect_to(struct doctor *d, const char *host, unsigned port)
 
     options.errbuf = r->unknown;
     options.errbuf_size = sizeof(r->unknown);
-    if (url_names_password(d->url) && !safe && !is_here)
+    if (url_facts(d->url).names_password && !safe && !is_here)
         snprintf(r->unknown, sizeof(r->unknown),
             "the password would be sent there without TLS");
     else

@@ -69,7 +69,7 @@ void conf_mention(const struct args *args, enum value_type type)
 static bool leaves_password(const struct args *args, const char *url)
 {
     return !args->password && !variable_value(PASSWORD_FILE_VARIABLE) &&
-           !url_names_password(url);
+           !url_facts(url).names_password;
 }
 
 /* Does the URL leave it open which CA is trusted? verify=none trusts anybody,

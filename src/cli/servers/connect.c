@@ -97,8 +97,8 @@ static bool is_involved(
  * with it that are not in a URL. Returns the exit code: it is the command line
  * that is wrong if one of its options is, but not if that names a file or is
  * for TLS. */
-static int report_url(
-    const struct args *args, const struct url_list *list, const char *why)
+static int report_url(const struct args *args, const struct url_list *list,
+    const char *why, bool no_password)
 {
     const struct option *option;
     char with[WITH_ROOM] = "", source[SOURCE_ROOM];
@@ -122,7 +122,7 @@ static int report_url(
     }
     url_list_free(&bare);
     tell(args, "%s%s: %s", source_words(source, args), with, why);
-    if (url_list_lacks_password(list, false))
+    if (no_password)
         say("put the password into a file (--password-file FILE or "
             "NXLOCK_PASSWORD_FILE), or into NXLOCK_PASSWORD");
     return by_option && !about_file ? EXIT_USAGE : EXIT_CONFIG;
@@ -132,15 +132,19 @@ static int report_failure(const struct args *args, const struct url_list *list,
     int rc, const char *why)
 {
     char source[SOURCE_ROOM];
-    bool lacks = url_list_lacks_password(list, false) ||
-                 url_list_lacks_password(list, true);
+    bool lacks = false, no_password = false;
 
+    for (size_t i = 0; i < list->count; i++) {
+        struct url_facts facts = url_facts(list->urls[i]);
+        no_password |= facts.lacks_password;
+        lacks |= facts.lacks_password || facts.lacks_sentinel_password;
+    }
     if (rc == NXL_E_URL && lacks && source_is_stripped(args)) {
         source_explain();
         return EXIT_DENIED;
     }
     if (rc == NXL_E_URL)
-        return report_url(args, list, why);
+        return report_url(args, list, why, no_password);
     say("%s: %s", source_words(source, args), failure_words(why, rc));
     return rc == NXL_E_INVALID ? EXIT_CONFIG : exit_code_for(rc, EXIT_BUSY);
 }

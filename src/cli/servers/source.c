@@ -248,25 +248,27 @@ static int from_conf(struct args *args)
     return from_text(args, FALLBACK_URL, DEFAULT_SOURCE);
 }
 
-static bool has_no_password(const char *urls)
+/* Does any of the URLs name all passwords that it needs? */
+static bool names_passwords(const char *const *texts, size_t count)
 {
     struct url_list list;
+    bool any = false;
 
-    if (!url_list_make(&list, &urls, 1))
-        return false;
-    bool has = url_list_has_password(&list);
+    if (!url_list_make(&list, texts, count))
+        return true;
+    for (size_t i = 0; i < list.count; i++)
+        any |= url_facts(list.urls[i]).names_all;
     url_list_free(&list);
-    return !has;
+    return any;
 }
 
 /* Does the configuration file name the servers of NXLOCK_URL, which lacks their
  * passwords? Then it has these, and they are taken. */
 static bool same_from_conf(struct args *args)
 {
-    const char *different;
+    const char *url = variable_value("NXLOCK_URL"), *different;
 
-    if (!is_nested() || !has_no_password(variable_value("NXLOCK_URL")) ||
-        !take_conf(args))
+    if (!is_nested() || names_passwords(&url, 1) || !take_conf(args))
         return false;
     bool same = take_passwords(args, &different) && !different;
     if (!same)
@@ -358,16 +360,10 @@ int source_settle(struct args *args)
 
 bool source_is_stripped(const struct args *args)
 {
-    struct url_list list;
-
-    if (strcmp(args->url_source, "NXLOCK_URL") != 0 || !is_nested() ||
-        args->parameters.password_file || args->password ||
-        variable_value(PASSWORD_FILE_VARIABLE) ||
-        !url_list_make(&list, args->urls, args->url_count))
-        return false;
-    bool has = url_list_has_password(&list);
-    url_list_free(&list);
-    return !has;
+    return strcmp(args->url_source, "NXLOCK_URL") == 0 && is_nested() &&
+           !args->parameters.password_file && !args->password &&
+           !variable_value(PASSWORD_FILE_VARIABLE) &&
+           !names_passwords(args->urls, args->url_count);
 }
 
 const char *source_words(char *out, const struct args *args)

@@ -253,6 +253,25 @@ static bool parse(struct endpoint *endpoint, const char *url)
     return url_parse(endpoint, url, &error) == URL_OK;
 }
 
+static bool gives_either(
+    const struct endpoint *e, const char *one, const char *other)
+{
+    return e->given & (url_parameter(one) | url_parameter(other));
+}
+
+static void add_passwords(struct url_facts *facts, const struct endpoint *e)
+{
+    bool own = gives_either(e, "password", "password_file");
+    bool asks = gives_either(e, "sentinel_password", "sentinel_password_file");
+
+    facts->shows_password = gives_either(e, "password", "sentinel_password");
+    facts->names_password = own;
+    facts->names_all = own && (asks || !e->sentinels);
+    facts->lacks_password = !own && gives_either(e, "user", "user");
+    facts->lacks_sentinel_password =
+        !asks && gives_either(e, "sentinel_user", "sentinel_user");
+}
+
 struct url_facts url_facts(const char *url)
 {
     struct url_facts facts = {.wait_replicas = -1};
@@ -265,7 +284,7 @@ struct url_facts url_facts(const char *url)
     facts.encrypts = e.needs_tls;
     facts.uses_tls = e.needs_tls || (e.sentinels && e.sentinels->tls);
     facts.trusts_anybody = e.settings.verify == TLS_VERIFY_NONE;
-    facts.sentinels = e.sentinels ? e.sentinels->count : 0;
+    add_passwords(&facts, &e);
     facts.wait_aof = e.settings.wait_aof != 0;
     if (e.given & url_parameter("wait_replicas"))
         facts.wait_replicas = (int64_t)e.settings.wait_replicas;
@@ -335,53 +354,12 @@ bool url_same_server(const char *one, const char *other)
     return same;
 }
 
-bool url_shows_password(const char *url)
-{
-    return url_facts(url).given &
-           (url_parameter("password") | url_parameter("sentinel_password"));
-}
-
 bool url_may_have_password(const char *url)
 {
-    return url_shows_password(url) ||
+    return url_facts(url).shows_password ||
            (!url_facts(url).valid &&
                (strchr(url, '@') || find_parameter(url, "password") ||
                    find_parameter(url, "sentinel_password")));
-}
-
-bool url_names_password(const char *url)
-{
-    return url_facts(url).given &
-           (url_parameter("password") | url_parameter("password_file"));
-}
-
-static bool names_sentinel_password(const char *url)
-{
-    return url_facts(url).given & (url_parameter("sentinel_password") |
-                                      url_parameter("sentinel_password_file"));
-}
-
-bool url_list_has_password(const struct url_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        const char *url = list->urls[i];
-        if (url_names_password(url) &&
-            (url_facts(url).sentinels == 0 || names_sentinel_password(url)))
-            return true;
-    }
-    return false;
-}
-
-bool url_list_lacks_password(const struct url_list *list, bool sentinels)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        const char *url = list->urls[i];
-        if (url_has_parameter(url, sentinels ? "sentinel_user" : "user") &&
-            !(sentinels ? names_sentinel_password(url)
-                        : url_names_password(url)))
-            return true;
-    }
-    return false;
 }
 
 char *url_list_join(const struct url_list *list)

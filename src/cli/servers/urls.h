@@ -32,9 +32,13 @@ struct url_facts {
     bool trusts_anybody;   /* verify=none */
     bool wait_aof;         /* wait_aof=1 */
     int64_t wait_replicas; /* -1: not given */
-    size_t sentinels;      /* 0: the URL leads to the server itself */
-    uint64_t given;        /* parameters, as url_parameter(); also user and
-                            * password where these are written without one */
+    /* A password is in the URL, of the server or of the Sentinels; the server's
+     * is there, or in a file that it names; and so are all that are needed. */
+    bool shows_password, names_password, names_all;
+    /* The server, or the Sentinels, have a user without one. */
+    bool lacks_password, lacks_sentinel_password;
+    uint64_t given; /* parameters, as url_parameter(); also user and
+                     * password where these are written without one */
 };
 struct url_facts url_facts(const char *url);
 /* The bit of a parameter. */
@@ -47,11 +51,7 @@ bool url_has_parameter(const char *url, const char *name);
 bool url_text(const char *url, const char *name, char *out, size_t size);
 /* Do both have the same scheme, address or Sentinels, and database? */
 bool url_same_server(const char *one, const char *other);
-/* Is there a password of the server in the URL, or the file of one? */
-bool url_names_password(const char *url);
-/* Is there one in the URL, of the server or of the Sentinels? */
-bool url_shows_password(const char *url);
-/* Is there one, or is the URL malformed so that there could be? */
+/* Is there a password in it, or is it malformed so that there could be? */
 bool url_may_have_password(const char *url);
 /* Adds name=value to URL i of the list, encoded. False: no memory. */
 bool url_list_set(
@@ -64,12 +64,6 @@ bool url_list_set_all(
 void url_list_strip_passwords(struct url_list *list);
 /* Overwrites the passwords of a text with URLs, which keeps its length. */
 void url_hide_passwords(char *text);
-/* Does any URL say what its password is, or in which file? With Sentinels,
- * theirs too? */
-bool url_list_has_password(const struct url_list *list);
-/* Does any URL have a user but no password, of the server or of the Sentinels?
- * It cannot be used to log in. */
-bool url_list_lacks_password(const struct url_list *list, bool sentinels);
 /* Joins all URLs with commas, so that url_list_make() splits them again. The
  * caller frees the text. NULL: no memory. */
 char *url_list_join(const struct url_list *list);

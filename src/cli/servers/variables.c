@@ -62,8 +62,8 @@ bool variables_add(const struct args *args, struct url_list *list)
 
     for (size_t i = 0; ok && value && i < list->count; i++) {
         /* The library reports what is no URL. */
-        if (url_facts(list->urls[i]).valid &&
-            !url_names_password(list->urls[i]))
+        struct url_facts facts = url_facts(list->urls[i]);
+        if (facts.valid && !facts.names_password)
             ok = url_list_set(list, i, name, value);
     }
     return ok;
