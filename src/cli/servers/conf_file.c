@@ -220,7 +220,7 @@ static int take_text(struct reading *r, char *text)
 static int read_file(struct conf *conf)
 {
     struct reading r = {.conf = conf};
-    struct private_file found;
+    struct secret_file found;
     const char *why = private_file_read(&found, conf->path, true);
     bool named = strcmp(conf->path, system_config) != 0;
     int code = EXIT_CONFIG;

@@ -51,7 +51,7 @@ static int take_lines(struct args *args, char *text)
 /* from: what names the file. */
 static int from_file(struct args *args, const char *path, const char *from)
 {
-    struct private_file file;
+    struct secret_file file;
     const char *why = private_file_read(&file, path, false);
 
     args->url_source = path;
