@@ -20,13 +20,11 @@
 #include "cli/servers/secret.h"
 #include "wire/record.h"
 
-static int set_duration(struct args *args, const struct option *option,
+static int set_duration(int64_t *ms, const struct option *option,
     const char *shown, const char *value)
 {
-    int64_t *ms = (int64_t *)((char *)args + option->member);
     char word[DISCREET_ROOM];
 
-    *(const char **)((char *)args + option->written) = value;
     if (!duration_parse(value, ms)) {
         say("%s '%s' is not a duration: write 500ms, 30s, 10m, 2h or 1d (at "
             "most 3650d); a bare number is seconds",
@@ -224,19 +222,19 @@ int value_set(struct args *args, const struct option *option, const char *shown,
 {
     void *member = (char *)args + option->member;
 
+    if (option->written != 0)
+        *(const char **)((char *)args + option->written) = value;
     switch (option->type) {
     case VALUE_NONE:
         *(bool *)member = true;
         return 0;
     case VALUE_DURATION:
-        return set_duration(args, option, shown, value);
+        return set_duration(member, option, shown, value);
     case VALUE_NUMBER:
         return set_integer(member, option, shown, value);
     case VALUE_CODES:
         return set_codes(member, shown, value);
     case VALUE_CHOICE:
-        if (option->written != 0)
-            *(const char **)((char *)args + option->written) = value;
         return set_choice(member, option, shown, value);
     case VALUE_TEXT:
         return set_text(member, shown, value);

@@ -23,6 +23,7 @@
 #include "cli/report/event.h"
 #include "cli/report/report.h"
 #include "cli/report/utf8.h"
+#include "cli/servers/urls.h"
 
 #define FRESH "/.nxlock-XXXXXX"
 /* Of the prefix and the name in "nxlock_last_success_%s.prom". */
@@ -167,20 +168,6 @@ static void warn_of(int error)
     warn(why);
 }
 
-/* Adds text to a file name, with %XX for bytes that are not safe there. False:
- * there is no room. */
-static bool encode(char *out, const char *text)
-{
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyz0123456789"
-                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-";
-    size_t length = strlen(out);
-
-    for (; *text != '\0' && length + 3 <= ENCODED_MAX; text++)
-        length += (size_t)snprintf(out + length, ENCODED_MAX + 1 - length,
-            strchr(safe, *text) ? "%c" : "%%%02X", (unsigned char)*text);
-    return *text == '\0';
-}
-
 /* Writes "NAME" or "PREFIX+NAME", in which no encoded text has a '+', into out.
  * False: the lock cannot have a file, and the reason was reported. */
 static bool file_part(char out[PART_ROOM])
@@ -192,11 +179,12 @@ static bool file_part(char out[PART_ROOM])
         warn("a name or prefix that is not UTF-8 cannot be a label");
         return false;
     }
-    out[0] = '\0';
-    bool fits = encode(out, run.prefix);
+    bool fits = url_encode(out, ENCODED_MAX + 1, run.prefix);
     if (out[0] != '\0')
         memcpy(out + strlen(out), "+", sizeof("+"));
-    if (fits && encode(out, name))
+    size_t used = strlen(out);
+    if (fits && used <= ENCODED_MAX &&
+        url_encode(out + used, ENCODED_MAX + 1 - used, name))
         return true;
     warn("the prefix and the name of the lock are too long for the name of a "
          "file");

@@ -63,25 +63,17 @@ void url_list_free(struct url_list *list)
 
 /* --------------------------------------------------------- its parameters */
 
-#define NEEDS_NO_CODE                                                          \
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-
-/* Writes value into out, encoded so that it can be the value of a parameter: at
- * most three bytes for each of its bytes, and a zero byte. */
-static void encode(char *out, const char *value)
+bool url_encode(char *out, size_t size, const char *text)
 {
-    static const char hex[] = "0123456789ABCDEF";
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t length = 0;
 
-    for (; *value != '\0'; value++) {
-        unsigned char byte = (unsigned char)*value;
-        bool special = !strchr(NEEDS_NO_CODE, *value);
-        *out++ = special ? '%' : *value;
-        if (special) {
-            *out++ = hex[byte >> 4];
-            *out++ = hex[byte & 15];
-        }
-    }
-    *out = '\0';
+    out[0] = '\0';
+    for (; *text != '\0' && length + 3 < size; text++)
+        length += (size_t)snprintf(out + length, size - length,
+            strchr(plain, *text) ? "%c" : "%%%02X", (unsigned char)*text);
+    return *text == '\0';
 }
 
 /* "name=value" among the parameters of url, at the value; or NULL. */
@@ -113,7 +105,8 @@ bool url_list_set(
     if (!made)
         return false;
     const char *join = !strchr(url, '?') ? "?" : strchr("?&", last) ? "" : "&";
-    encode(made + snprintf(made, room, "%s%s%s=", url, join, name), value);
+    size_t used = (size_t)snprintf(made, room, "%s%s%s=", url, join, name);
+    (void)url_encode(made + used, room - used, value);
     explicit_bzero(url, length);
     free(url);
     list->urls[i] = made;

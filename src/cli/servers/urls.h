@@ -59,6 +59,10 @@ bool url_list_set(
 /* The same to all of them. */
 bool url_list_set_all(
     struct url_list *list, const char *name, const char *value);
+/* Writes text, with %XX for bytes that are special in a URL or in the name of a
+ * file, into out, whose size is not 0. False: not all of it fits. */
+bool url_encode(char *out, size_t size, const char *text);
+
 /* Takes the password out of every URL, wherever it is written. The user
  * stays. */
 void url_list_strip_passwords(struct url_list *list);
