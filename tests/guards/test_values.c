@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The guards of what stands at the server, against a write that knows less
- * than its writer did: one that shortens, and one that replaces. */
+ * than its writer did: one that shortens, one that replaces, and one that is
+ * undone although it may have come too late. */
 #include "guards/guards_rig.h"
-#include "live/timestamps_rig.h"
+#include "live/proxy_rig.h"
 #include "support/blanks.h"
+
+#define STAMPS "scheme=timestamp"
 
 /* ------------------------------------------------------- to extend shortens */
 
@@ -49,7 +52,7 @@ static enum outcome take_over(
     struct proxy *proxy, nxl_lock *late, nxl_lock *lock, const char *asked_by)
 {
     static struct waiter waiter;
-    char value[STAMP_VALUE];
+    char value[160];
     assert_result(call(late), NXL_FREE, late);
     redis_run(&server, "SET", "k", PAST, NULL);
     long asked = redis_calls(&server, asked_by);
@@ -113,11 +116,79 @@ static void test_take_over(void **state)
         both_by_transaction);
 }
 
+/* ------------------------------------------ a GETSET that came too late */
+
+/* Whether a third one gets the name, while the winner relies on it. */
+static bool third_gets_it(nxl_lock *winner)
+{
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *third = new_lock(client, "k", 1000);
+    int rc = nxl_lock_acquire(third, 300);
+    assert_true(rc == NXL_OK || rc == NXL_BUSY);
+    assert_true(nxl_lock_held(winner));
+    end(third, client);
+    return rc == NXL_OK;
+}
+
+/* An acquire by GETSET, without WATCH, is stopped before the GETSET leaves. */
+static void stall(struct proxy *proxy, nxl_lock *lock, struct waiter *waiter)
+{
+    redis_run(&server, "SET", "k", "1600000000", NULL);
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    redis_run(&server, "SET", "k", "1600000000", NULL);
+    uint64_t up = proxy_bytes(proxy, PROXY_UP);
+    uint64_t down = proxy_bytes(proxy, PROXY_DOWN);
+    proxy_hold(proxy, PROXY_DOWN, true);
+    waiter_start(waiter, lock, 0);
+    assert_true(proxy_await(proxy, PROXY_UP, up + 100));
+    assert_true(proxy_await(proxy, PROXY_DOWN, down + 14));
+    proxy_hold(proxy, PROXY_UP, true);
+    up = proxy_bytes(proxy, PROXY_UP);
+    proxy_hold(proxy, PROXY_DOWN, false);
+    assert_true(proxy_await(proxy, PROXY_UP, up + 80));
+}
+
+/* Two read a time that is past. The GETSET of one is held up until the other
+ * one's has been answered and its own caller has given up: the value that it
+ * puts there stands for another one's lock. */
+static bool unanswered(void)
+{
+    static struct waiter waiter;
+    redis_run(&server, "ACL", "SETUSER", "default", "+@all", "-watch", "-multi",
+        NULL);
+    struct proxy *proxy = proxy_to_server();
+    nxl_client *late = via(proxy, STAMPS "&timeout_ms=1500");
+    nxl_client *client = new_client(STAMPS);
+    nxl_lock *loser = new_lock(late, "k", 1000);
+    nxl_lock *winner = new_lock(client, "k", 30000);
+    stall(proxy, loser, &waiter);
+    assert_result(nxl_lock_acquire(winner, 0), NXL_OK, winner);
+    assert_int_equal(waiter_join(&waiter), NXL_UNKNOWN);
+    proxy_hold(proxy, PROXY_UP, false);
+    assert_true(call(loser) >= NXL_OK); /* behind whatever was undone */
+    bool harm = third_gets_it(winner);
+    end(loser, late);
+    proxy_stop(proxy);
+    end(winner, client);
+    return harm;
+}
+
+static void test_clobber(void **state)
+{
+    (void)state;
+    assert_needed(CLOBBER,
+        "undoing a GETSET that came too late frees a held lock; two hold",
+        unanswered);
+    redis_run(&server, "ACL", "SETUSER", "default", "+@all", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         guard_test(test_shorten),
         guard_test(test_take_over),
+        guard_test(test_clobber),
     };
     return live_run("guards of values");
 }

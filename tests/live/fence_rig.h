@@ -24,12 +24,4 @@ static inline void counter_is(size_t i, uint64_t number)
     redis_run(&servers[i], "SET", COUNTER, text, NULL);
 }
 
-static inline uint64_t counter_at(size_t i)
-{
-    char value[32];
-    return redis_get(&servers[i], COUNTER, value, sizeof(value))
-               ? strtoull(value, NULL, 10)
-               : 0;
-}
-
 #endif

@@ -211,10 +211,4 @@ static inline long calls_at_all(const char *command)
     return count;
 }
 
-/* The lock has nothing wrong to tell. */
-static inline void assert_quiet(const nxl_lock *lock)
-{
-    assert_string_equal(nxl_lock_errmsg(lock), "");
-}
-
 #endif

@@ -49,10 +49,10 @@
  *
  * A line that is indented more than a step goes on with it; but what is
  * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
- * command WAITAOF", "needs ACL", "needs IPv6", "not as root: WHY", "not over TLS: WHY", "not with
- * several servers: WHY" and "not instrumented: WHY" (by a sanitizer or
- * valgrind) skip the scene. "only: tokens", or another of is_for(), plays it on
- * some of the servers for each strategy.
+ * command WAITAOF", "needs ACL", "needs IPv6", "not as root: WHY", "not over
+ * TLS: WHY", "not with several servers: WHY" and "not instrumented: WHY" (by a
+ * sanitizer or valgrind) skip the scene. "only: tokens", or another of
+ * is_for(), plays it on some of the servers for each strategy.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a, b = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
