@@ -243,6 +243,15 @@ class Room(Cases):
         self.check(got.returncode == 77 and not self.started() and
                    b"removed it from NXLOCK_URL and NXLOCK_PASSWORD" in
                    got.stderr, "without it, it is denied", got.stderr)
+        wrong = self.write("wrong", "not-this\n")
+        os.chmod(wrong, 0o600)
+        got = self.run("-u", f"unix://{s}?user=app", NXLOCK_URL="",
+                       inside=f"exec '{self.program}' status job "
+                       f"--password-file '{wrong}'",
+                       NXLOCK_PASSWORD=SECRET, **other)
+        self.check(got.returncode == 77 and b"WRONGPASS" in got.stderr and
+                   b"removed it" not in got.stderr,
+                   "a wrong one is not called missing", got.stderr)
         holder = f"'{self.program}' status job"
         got = self.run("-u", self.decoy.url, inside=holder,
                        NXLOCK_URL=f"unix://app:{ENCODED}@{s}")
