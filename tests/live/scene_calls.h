@@ -315,7 +315,7 @@ static void play_lock(struct thing *t, struct words *words, struct outcome *o)
     if (call.kind != CALL_NONE) {
         if (t->begun)
             file_error("%s has not ended what it began before", t->name);
-        if (here && !begin)
+        if (here && strstr(stage.step->text, " sent as "))
             o->ways = ways_so_far();
         if (begin && accept(words, "stopped"))
             begin_stopped(t, &call, words);
