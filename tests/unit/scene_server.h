@@ -3,8 +3,9 @@
  * The machine "server" of scenes (unit/scene.h): a connection with its requests
  * and cleanups (net/server.h), with the test at the other end.
  *
- * Steps. acquire:0 and so on submits request 0 (of 12). Whatever is due is then
- * pushed and taken, but after hold:N only N completions, and nothing is pushed.
+ * Steps. acquire:0 and so on submits request 0 (of 12). names:4: requests 0 to
+ * 3 are of several names of one lock. Whatever is due is then pushed and taken,
+ * but after hold:N only N completions, and nothing is pushed.
  * says:+OK,:1,nil,-OOM_no the other end answers, _ for a blank; script: that
  * the script is missing.
  *
@@ -51,11 +52,17 @@ static void add_script(const struct resp_command *c, const char *how)
         for (unsigned m = 1; m < 3; m++)
             if (resp_is(c, i, marks[m]))
                 mark = m;
-    for (int i = 0; i < SCRIPTS; i++)
-        if (slice_equal(text, slice_of(scripts[i].sha1)) ||
-            slice_equal(text, scripts[i].body))
+    for (int i = 0; i < SCRIPTS; i++) {
+        if (!slice_equal(text, slice_of(scripts[i].sha1)) &&
+            !slice_equal(text, scripts[i].body))
+            continue;
+        if (i == SCRIPT_ACQUIRE_AFTER) /* of how many names */
+            add("%s:%s(%.*s)", how, scripts[i].name, (int)c->arg[2].len,
+                c->arg[2].data);
+        else
             add("%s:%s%s%s%s", how, scripts[i].name, mark ? "(" : "",
                 marks[mark], mark ? ")" : "");
+    }
 }
 
 static void add_command(const struct resp_command *c)
@@ -272,6 +279,19 @@ static bool happens(const char *word, const char *argument)
     return true;
 }
 
+/* Requests 0 to n - 1 are of several names of one lock, a, b, c ... */
+static void name_requests(unsigned n)
+{
+    static struct slice keys[RIG_REQUESTS];
+    for (unsigned i = 0; i < n; i++) {
+        keys[i] = (struct slice){"abcdefghijkl" + i, 1};
+        rig.verb[i].key = keys[i];
+        rig.verb[i].after = i > 0 ? &keys[i - 1] : NULL;
+        spare_give_back(&rig.request[i]);
+        assert_true(spare_reserve(&rig.request[i], keys[i]));
+    }
+}
+
 /* leave:0, undo:0 the request is given up: 0gone if nothing had left. clean:0
  * what it was granted is to be deleted; clean:0:1000 for so long. adopt:1 by
  * that request, adopt:1:seen. token:0 it has another token. */
@@ -292,6 +312,8 @@ static bool node_call(const char *word, const char *argument)
     } else if (!strcmp(word, "leave") || !strcmp(word, "undo")) {
         if (rig_abandon(n, *word == 'u'))
             add("%ugone", n);
+    } else if (!strcmp(word, "names")) {
+        name_requests(n);
     } else if (!strcmp(word, "unbegin")) {
         server_undo_begin(r, verb->token, RIG_TTL_MS, rig.now);
     } else if (!strcmp(word, "clean")) {
