@@ -77,6 +77,8 @@ class Room(Cases):
             WAITING, held)
         self.ended("run -v -w 300ms, still busy", self.launch(
             "run", "w", "-v", "-w", "300ms", "--", "true"), 75, "", held)
+        self.ended("wait -v -w 1s, still held", self.launch(
+            "wait", "w", "-v", "-w", "1s"), 75, "", WAITING, held)
         acquire = self.launch("acquire", "w", "-v")
         self.check(acquire.says(WAITING), "acquire -v says for whom it waits")
         self.server.cli("DEL", "w")
@@ -119,12 +121,21 @@ class Room(Cases):
         self.check(count <= 12, "wait: how often the server is asked", count)
 
     def frozen(self):
+        self.hold()
         self.server.freeze()
         self.not_run("a server that does not answer", self.launch(
             "run", "w", "-n", "-u", self.server.url + "?timeout_ms=100", "--",
             "touch", self.path("started")), 69, "cannot acquire 'w'")
+        wait = self.launch("wait", "w", "-v", "-u", self.server.url +
+                           "?timeout_ms=100")
+        self.check(wait.says("waiting for 'w'"), "wait -v says so")
         self.server.thaw()
+        self.check(wait.says("waiting for 'w': held by") and
+                   self.attempted(3), "it is asked again, several times")
         self.server.cli("DEL", "w")
+        self.ended("wait -v, when the server answers again", wait, 0, "",
+                   "waiting for 'w'", "the server answers again",
+                   "waiting for 'w': held by", "'w' is free")
 
     def loading(self):
         """200 keys at 20 ms each, and it looks around after each of them."""
