@@ -635,6 +635,20 @@ class Room(Table):
             if code == 0:
                 self.ended(what, code, name, run.ends(), state="done")
 
+    def answered_after_a_signal(self):
+        """A signal ends no request: its answer may be the good one."""
+        name, what = self.name(), "a signal while the outcome is recorded"
+        run = self.begin(name, "--ttl", "50s", "-u", self.server.url +
+                         "?timeout_ms=9000", *self.gate(name))
+        can = self.server.cli("CLIENT", "PAUSE", "60000", "WRITE") == b"OK\n"
+        self.open_gate(name)
+        asked = not can or await_(lambda: b"flags=b" in self.server.cli("CLIENT", "LIST"))
+        run.send(signal.SIGTERM)
+        time.sleep(0.2)  # it is read, or waits to be
+        self.server.cli("CLIENT", "UNPAUSE")
+        self.check(asked, f"{what}: the request is at the server")
+        self.ended(what, 0, name, run.ends(), state="done")
+
     def denied(self):
         """A permission that is missing at the end: trying again is no use."""
         if not self.may_use_acl(self.server, "a missing permission"):
@@ -724,6 +738,7 @@ if __name__ == "__main__":
     sys.exit(play(
         Room, *(part(*table) for table in TABLES.items()), Room.left_over,
         Room.unanswered, Room.in_progress, Room.outputs, Room.at_terminal,
-        Room.stuck_reader, Room.lost, Room.silence, Room.denied,
+        Room.stuck_reader, Room.lost, Room.silence,
+        Room.answered_after_a_signal, Room.denied,
         Room.interrupted, Room.few_descriptors, Room.hosts, Room.durable,
         options=("--appendonly", "yes", "--appendfsync", "always")))
