@@ -50,9 +50,10 @@
  * A line that is indented more than a step goes on with it; but what is
  * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
  * command WAITAOF", "needs ACL", "needs IPv6", "not as root: WHY", "not over
- * TLS: WHY", "not with several servers: WHY" and "not instrumented: WHY" (by a
- * sanitizer or valgrind) skip the scene. "only: tokens", or another of
- * is_for(), plays it on some of the servers for each strategy.
+ * TLS: WHY", "not with several servers: WHY", "not with one server: WHY" and
+ * "not instrumented: WHY" (by a sanitizer or valgrind) skip the scene. "only:
+ * tokens", or another of is_for(), plays it on some of the servers for each
+ * strategy.
  *
  * Making things (with "-> RESULT saying ..." where that is refused):
  *   a, b = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
@@ -61,12 +62,15 @@
  *                                subject "h1..h40" too
  *   one = client PARAMETER... [through proxy] [to servers 1..2] [at URL]
  *                                of all servers; "through proxy": each behind
- *                                its own
+ *                                its own; "with callback": for credentials
  *   before = a: deadline         keeps a value, which is <before> from then on;
  *                                or before = <unix time>
  *   ssh = peer says "SSH-2" [at once] [over and over] [then closes, or resets]
  *                                listens at <ssh>, and says so to each that
  *                                connects and sends
+ *   at = front [with records of 512 bytes]   a TLS server in front of the first
+ *                                server, at <at>, which is 127.0.0.1 and <front
+ *                                port>; see support/front.h
  *   called = now                 keeps the time, for "within 0..50 of called"
  *
  * Steps:
@@ -87,13 +91,14 @@
  *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder), holder at
  *     server 2 [FIELD] (the result, or a field, of nxl_lock_holder_at()),
  *     record FIELD (of nxl_record).
- *   Clients: connect (to all its servers), ask COMMAND, interrupt, free;
- *     leave events: the loop turns, but takes no event before one is waited
- *     for. Values: event (the next one: "hold of a: LOST"), lost (is the
- *     descriptor of losses ready?), turns (so often it asked the event loop to
- *     call it), holds NAME, description, message, prefix,
- *     servers, connected (to how many), warnings (calls of options.warning),
- *     stats FIELD, facts FIELD [of server 2]: of nxl_stats, nxl_server_facts.
+ *   Clients: connect (to all its servers), ask COMMAND, interrupt, free, begin
+ *     free, ends; leave events: the loop turns, but takes no event before one
+ *     is waited for. Values: event (the next one: "hold of a: LOST"), lost (is
+ *     the descriptor of losses ready?), turns (so often it asked the event loop
+ *     to call it), holds NAME, description, message, hides TEXT (does it?),
+ *     prefix, servers, connected (to how many), warnings (calls of
+ *     options.warning), running (is it being freed?), stats FIELD, facts FIELD
+ *     [of server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
  *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
  *     2, follow nobody; becomes "2.4" [by failover], if it changes its version;
@@ -113,6 +118,18 @@
  *     Values: connections, accepted, bytes of requests, bytes of replies.
  *   process: memory (in KB; not where a sanitizer takes its own), allocations
  *     (of the test's own thread), descriptors, processor (time it used, in ms).
+ *   front: honest, plain, plain after the hello, silent, stopping in an answer,
+ *     dribbling, flooding the handshake, or flooding with tickets, new keys,
+ *     handshakes or data, to all that connect from now on; presents expired
+ *     [over TLS 1], a certificate and, as 1.N, the newest version it speaks;
+ *     at connections that are open: new keys, tickets, garbage, unasked reply,
+ *     goodbye, close, reset. Values: accepted, open, goodbyes, name (that was
+ *     asked for), heard TEXT, since "front: forgets".
+ *   callback: gives "PASSWORD" [as USER] [then "PASSWORD", from its second call
+ *     on]; fails "WHY" 3 times; fills everything, without an end; forks, hangs,
+ *     returns. Values: calls, running, sentinels (calls for them), servers (it
+ *     was called for). Passwords begin with "s3cret.", which no message and no
+ *     trace may show.
  *   file own.pem, in <directory>: replaced by client.pem (in one step),
  *     overwritten by it, holds "text" [readable by all, or by nobody], fifo,
  *     removed.
@@ -192,8 +209,9 @@ enum interface { BLOCKING, EVENT_LOOP, DESCRIPTOR, INTERFACES };
 struct scene {
     char *name;
     unsigned line;
-    bool loop;  /* calls go through the event loop */
-    bool alone; /* it is not played with several servers */
+    bool loop;    /* calls go through the event loop */
+    bool alone;   /* it is not played with several servers */
+    bool several; /* it is not played with one */
     bool by_descriptor;
     struct scene_step *steps;
     size_t count;

@@ -383,9 +383,29 @@ static void ask_by_client(
     answer_free(answer);
 }
 
+static void *free_client(void *argument)
+{
+    struct thing *t = argument;
+    nxl_client_free(t->client);
+    t->running = false;
+    return NULL;
+}
+
+static void begin_free(struct thing *t)
+{
+    t->running = t->threaded = true;
+    assert_int_equal(pthread_create(&t->thread, NULL, free_client, t), 0);
+}
+
 static void play_client(struct thing *t, struct words *words, struct outcome *o)
 {
-    if (accept(words, "interrupt"))
+    if (accept(words, "begin") && accept(words, "free"))
+        begin_free(t);
+    else if (accept(words, "running"))
+        give_flag(o, t->running);
+    else if (t->threaded && accept(words, "ends"))
+        free_thing(t);
+    else if (accept(words, "interrupt"))
         nxl_client_interrupt(t->client);
     else if (accept(words, "ask"))
         ask_by_client(t, words, o);

@@ -46,6 +46,7 @@ static struct {
     size_t room;
     bool calls[INTERFACES]; /* through which interfaces */
     bool alone;             /* with one server only */
+    bool several;           /* with several only */
 } reading;
 
 static void bad_line(unsigned line, const char *text)
@@ -177,6 +178,7 @@ static void add_scene(size_t row, size_t before_row, enum interface interface)
     if (file.count == SCENES_MAX)
         bad_line(reading.line, "too many scenes");
     *s = (struct scene){.alone = reading.alone,
+        .several = reading.several,
         .line = reading.line,
         .loop = interface != BLOCKING,
         .by_descriptor = interface == DESCRIPTOR};
@@ -260,6 +262,10 @@ static void add_step(unsigned line, unsigned indent, const char *text)
 {
     if (!strncmp(text, "not with several servers: ", 26)) {
         reading.alone = true;
+        return;
+    }
+    if (!strncmp(text, "not with one server: ", 21)) {
+        reading.several = true;
         return;
     }
     if (!strncmp(text, "calls: ", 7)) {

@@ -5,6 +5,7 @@
 #define NXLOCK_TESTS_LIVE_SCENE_STEPS_H
 
 #include "live/scene_calls.h"
+#include "live/scene_front.h"
 #include "support/blanks.h"
 
 /* ----------------------------------------------------- servers and proxies */
@@ -237,6 +238,16 @@ static void play_subject(
         play_process(words, o);
         return;
     }
+    if (accept(subject, "front")) {
+        play_front(words, o);
+        return;
+    }
+    if (accept(subject, "callback")) {
+        int64_t value = play_callback(words);
+        if (value >= 0)
+            give_number(o, value);
+        return;
+    }
     if (accept(subject, "file")) {
         play_file(take(subject)->text, words);
         return;
@@ -341,6 +352,15 @@ static bool play_making(
     }
     if (accept(&words, "peer")) {
         make_peer(name, &words);
+        expect_end(&words);
+        return true;
+    }
+    if (accept(&words, "front")) {
+        char address[32];
+        make_front(&words, address);
+        keep_value(name, address);
+        keep_value("front port", strchr(address, ':') + 1);
+        find_thing("front port", A_VALUE)->used = true;
         expect_end(&words);
         return true;
     }

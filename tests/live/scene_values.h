@@ -3,6 +3,7 @@
 #ifndef NXLOCK_TESTS_LIVE_SCENE_VALUES_H
 #define NXLOCK_TESTS_LIVE_SCENE_VALUES_H
 
+#include "api/private.h"
 #include "live/scene_world.h"
 
 /* A number that comes next, from 1, as an index; or 0. */
@@ -306,6 +307,11 @@ static bool read_client(struct thing *t, struct words *words, struct outcome *o)
             o, (int64_t)nxl_client_holds(t->client, name->text, name->length));
     } else if (next_is(words, "connected") || next_is(words, "description")) {
         read_description(t->client, word_is(take(words), "connected"), o);
+    } else if (accept(words, "hides")) {
+        const struct word *word = take(words);
+        size_t length = word->length;
+        give_flag(
+            o, client_shown(t->client, word->text, &length) != word->text);
     } else if (accept(words, "turns")) {
         give_number(o, t->turns);
     } else if (accept(words, "message")) {

@@ -7,6 +7,7 @@
 #ifndef NXLOCK_TESTS_LIVE_SCENE_WORLD_H
 #define NXLOCK_TESTS_LIVE_SCENE_WORLD_H
 
+#include "live/scene_callback.h"
 #include "live/scene_file.h"
 #include "live/scene_clock.h"
 #include "live/scene_once.h"
@@ -49,6 +50,7 @@ static void give_flag(struct outcome *o, bool flag)
 static void give_result(struct outcome *o, int result, const char *message)
 {
     memory_returns();
+    assert_hidden(message);
     o->call = true;
     o->message = word_text(message).text;
     give(o, word_text(result_name(result)));
@@ -105,6 +107,8 @@ static void free_thing(struct thing *thing)
             pthread_join(thing->thread, NULL);
         }
         nxl_lock_free(thing->lock);
+    } else if (thing->kind == A_CLIENT && thing->threaded) {
+        pthread_join(thing->thread, NULL);
     } else if (thing->kind == A_CLIENT) {
         nxl_client_free(thing->client);
     }
@@ -117,7 +121,7 @@ static void free_thing(struct thing *thing)
 static struct undo {
     size_t server;
     char words[4][64];
-} undos[16];
+} undos[32];
 static size_t undo_count;
 
 static void undo_later(size_t index, const char *one, const char *two,
@@ -331,7 +335,8 @@ static void add_other(char *list, const char *url, const char *parameters)
 }
 
 /* "timeout_ms=200 poll=1 through proxy to servers 1..2 at redis://..." */
-static void client_urls(struct words *words, char list[URLS_ROOM])
+static void client_urls(
+    struct words *words, char list[URLS_ROOM], nxl_client_options *options)
 {
     char parameters[SCENE_ROOM] = "";
     bool proxied = false;
@@ -347,6 +352,8 @@ static void client_urls(struct words *words, char list[URLS_ROOM])
             add_servers(list, words, proxied, parameters);
         else if (accept(words, "at"))
             add_other(list, take(words)->text, parameters);
+        else if (accept(words, "with") && accept(words, "callback"))
+            options->credentials = give_credentials;
         else if (*list == '\0')
             add_parameter(parameters, take(words)->text);
         else
@@ -362,7 +369,10 @@ static void make_client(
     static char list[URLS_ROOM], message[1024];
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct thing *thing = add_thing(name, A_CLIENT);
-    client_urls(words, list);
+    client_urls(words, list, &options);
+    options.credentials_arg = &callback;
+    if (options.credentials || strstr(list, "password_file="))
+        options.tracer = trace_hides;
     *message = '\0';
     options.errbuf = message;
     options.errbuf_size = sizeof(message);

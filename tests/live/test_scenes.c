@@ -19,6 +19,7 @@ static int begin_scene(void **state)
             redis_restart(&servers[i]);
         redis_thaw(&servers[i]);
     }
+    callback_reset();
     if (file.changes)
         go_to(&strategy_places[CHANGING], true);
     return here ? place_clean(state) : quorum_clean(state);
@@ -31,6 +32,7 @@ static int end_scene(void **state)
         _exit(1);
     memory_returns();
     memory.place = 0;
+    callback_returns();
     for (size_t i = 0; i < on.servers; i++)
         redis_thaw(&servers[i]);
     for (int clients = 0; clients < 2; clients++)
@@ -42,6 +44,7 @@ static int end_scene(void **state)
     undo_changes();
     present_usual();
     stop_peers();
+    front_stop();
     if (clock_offset_s)
         *clock_offset_s = 0;
     stage.count = 0;
@@ -65,6 +68,12 @@ static void fail_at(const struct scene_step *step)
     fail();
 }
 
+/* Not while it is freed by a thread. */
+static bool turns(const struct thing *t)
+{
+    return t->kind == A_CLIENT && !t->threaded;
+}
+
 /* Lets time pass, and each client of an event loop do its work: one alone is
  * not called before it is time. */
 static void let_pass(int ms)
@@ -72,12 +81,12 @@ static void let_pass(int ms)
     int64_t end = test_now_ms() + ms, left = ms;
     size_t clients = 0;
     for (size_t i = 0; stage.scene->loop && i < stage.count; i++)
-        clients += stage.things[i].kind == A_CLIENT;
+        clients += turns(&stage.things[i]);
     if (clients == 0)
         test_pause_ms(ms);
     for (; clients > 0 && left > 0; left = end - test_now_ms())
         for (size_t i = 0; i < stage.count; i++)
-            if (stage.things[i].kind == A_CLIENT)
+            if (turns(&stage.things[i]))
                 turn_loop(&stage.things[i], clients > 1 ? 1 : (int)left);
 }
 
@@ -373,7 +382,7 @@ static bool plays_here(const struct scene *s)
         if (!strncmp(s->steps[i].text, "only: ", 6) &&
             !is_for(s->steps[i].text + 6))
             return false;
-    return on.servers == 1 || !s->alone;
+    return on.servers == 1 ? !s->several : !s->alone;
 }
 
 static int play_group(size_t count, bool tcp)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a TLS client puts on the wire and takes from it: the server's name but
- * no address, commands that are cancelled while a record waits for room, and
- * the refusal of a client certificate, whoever finds it; and which of two
- * addresses of a name it takes.
+ * What a TLS client does with commands that are cancelled while a record waits
+ * for room, and with the refusal of a client certificate, whoever finds it; and
+ * which of two addresses of a name it takes.
  */
 #include "live/tls_rig.h"
 
@@ -13,97 +12,6 @@
 
 #include "live/loop_rig.h"
 #include "live/renew_rig.h"
-
-/* --------------------------------------------------------- the server's name
- */
-
-struct bytes {
-    const unsigned char *at;
-    size_t left;
-};
-
-static const unsigned char *take(struct bytes *b, size_t count)
-{
-    const unsigned char *at = b->at;
-    assert_true(b->left >= count);
-    b->at += count;
-    b->left -= count;
-    return at;
-}
-
-static size_t take_number(struct bytes *b, size_t size)
-{
-    const unsigned char *at = take(b, size);
-    size_t number = 0;
-    for (size_t i = 0; i < size; i++)
-        number = number << 8 | at[i];
-    return number;
-}
-
-/* The name in a ClientHello (RFC 8446, RFC 6066), "" for none. */
-static void find_sni(struct bytes hello, char name[256])
-{
-    name[0] = '\0';
-    assert_int_equal(take_number(&hello, 1), 22); /* a record */
-    take(&hello, 4);
-    assert_int_equal(take_number(&hello, 1), 1); /* with a hello */
-    take(&hello, 3 + 2 + 32);
-    take(&hello, take_number(&hello, 1)); /* session */
-    take(&hello, take_number(&hello, 2)); /* ciphers */
-    take(&hello, take_number(&hello, 1)); /* compression */
-    take(&hello, 2);
-    while (hello.left > 0) {
-        size_t kind = take_number(&hello, 2);
-        size_t len = take_number(&hello, 2);
-        struct bytes content = {take(&hello, len), len};
-        if (kind != 0)
-            continue;
-        take(&content, 3);
-        len = take_number(&content, 2);
-        assert_true(len < 256);
-        memcpy(name, take(&content, len), len);
-        name[len] = '\0';
-    }
-}
-
-static void the_name_is_sent(void **state)
-{
-    static const struct {
-        const char *host, *parameters, *name;
-    } rows[] = {
-        {"127.0.0.1", TRUST, ""},
-        {"127.0.0.1", TRUST "&sni=127.0.0.2", ""},
-        {"127.0.0.1", TRUST "&sni=::1", ""},
-        {"127.0.0.1", "verify=none", ""},
-        {"localhost", TRUST, "localhost"},
-        {"localhost.", TRUST, "localhost"},
-        {"localhost", "verify=ca&" TRUST, "localhost"},
-        {"localhost", "verify=none", "localhost"},
-        {"127.0.0.1", TRUST "&sni=db.example", "db.example"},
-        {"localhost", TRUST "&sni=db.example", "db.example"},
-        {"localhost", TRUST "&sni=127.0.0.1", ""},
-    };
-    uint16_t port = 0;
-    int listener = local_listen_tcp(&port);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        unsigned char hello[4096];
-        char url[TLS_URL], name[256];
-        tls_url(url, rows[i].host, port, rows[i].parameters);
-        nxl_client *client = client_at(url);
-        nxl_lock *lock = new_lock(client, "job", 30000);
-        assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
-        assert_int_equal(nxl_client_process(client), NXL_OK);
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        ssize_t len;
-        while ((len = recv(fd, hello, sizeof(hello), MSG_DONTWAIT)) <= 0)
-            assert_int_equal(nxl_client_process(client), NXL_OK);
-        find_sni((struct bytes){hello, (size_t)len}, name);
-        assert_string_equal(name, rows[i].name);
-        end(lock, client);
-        close(fd);
-    }
-    close(listener);
-}
 
 /* ----------------------------------------------------------- a stopped server
  */
@@ -318,7 +226,6 @@ static void the_second_has_expired(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        tls_test(the_name_is_sent),
         tls_test(cancelled_while_it_is_stopped),
         tls_test(refused_under_another_call),
         tls_test(the_first_refuses),

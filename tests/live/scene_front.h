@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* A TLS server in front of the first server (support/front.h), and what a scene
+ * tells it. */
+#ifndef NXLOCK_TESTS_LIVE_SCENE_FRONT_H
+#define NXLOCK_TESTS_LIVE_SCENE_FRONT_H
+
+#include "live/scene_world.h"
+#include "support/front.h"
+
+/* "front", "front with records of 512 bytes"; its address. */
+static inline void make_front(struct words *words, char address[32])
+{
+    unsigned record_most = 16384;
+    uint16_t port = 0;
+    if (accept(words, "with") && accept(words, "records") &&
+        accept(words, "of")) {
+        record_most = (unsigned)number_of(take(words));
+        if (!accept(words, "bytes"))
+            file_error("with records of 512 bytes");
+    }
+    if (!file.certificates)
+        file_error("\"server certificates: all\" is not in the file");
+    front_start(servers[0].dir, servers[0].path, record_most, &port);
+    snprintf(address, 32, "127.0.0.1:%u", (unsigned)port);
+}
+
+static inline void play_front(struct words *words, struct outcome *o)
+{
+    char told[128] = "";
+    if (accept(words, "accepted")) {
+        give_number(o, front->accepted);
+    } else if (accept(words, "open")) {
+        give_number(o, front->open);
+    } else if (accept(words, "goodbyes")) {
+        give_number(o, front->goodbyes);
+    } else if (accept(words, "name")) {
+        give_text(o, front->name);
+    } else if (accept(words, "heard")) {
+        const struct word *text = take(words);
+        size_t length = front->length, room = sizeof(front->heard);
+        give_flag(o, memmem(front->heard, length < room ? length : room,
+                         text->text, text->length));
+    } else if (accept(words, "forgets")) {
+        front->length = 0;
+    } else if (accept(words, "presents")) {
+        snprintf(front->certificate, sizeof(front->certificate), "%s",
+            take(words)->text);
+        if (accept(words, "over") && accept(words, "TLS"))
+            front->version = 0x0301 + (int)number_of(take(words));
+    } else {
+        while (has(words)) {
+            size_t n = strlen(told);
+            snprintf(told + n, sizeof(told) - n, "%s%s", n > 0 ? " " : "",
+                take(words)->text);
+        }
+        if (!front_told(told))
+            file_error("a front knows no \"%s\"", told);
+    }
+}
+
+#endif
