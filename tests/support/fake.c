@@ -222,11 +222,6 @@ const char *fake_path(const struct fake *f)
     return f->path;
 }
 
-uint16_t fake_port(const struct fake *f)
-{
-    return f->port;
-}
-
 void fake_signal(struct fake *f, const char *name)
 {
     pthread_mutex_lock(&f->lock);
@@ -332,8 +327,6 @@ void fake_free(struct fake *f)
     script_free(f->sections);
     pairs_free(f->signals);
     pairs_free(f->taken);
-    pairs_free(f->keys);
-    pairs_free(f->scripts);
     bytes_free(&f->problem);
     bytes_free(&f->log);
     bytes_free(&f->info);
@@ -378,31 +371,11 @@ size_t fake_connections(struct fake *f)
     return count;
 }
 
-static const char *value_in(
-    struct fake *f, struct pair *const *list, const char *name)
+const char *fake_taken(struct fake *f, const char *name)
 {
     pthread_mutex_lock(&f->lock);
-    const struct pair *pair = pair_find(*list, name, strlen(name));
+    const struct pair *pair = pair_find(f->taken, name, strlen(name));
     const char *value = pair ? pair->value.data : NULL;
     pthread_mutex_unlock(&f->lock);
     return value;
-}
-
-const char *fake_taken(struct fake *f, const char *name)
-{
-    return value_in(f, &f->taken, name);
-}
-
-const char *fake_value(struct fake *f, const char *key)
-{
-    return value_in(f, &f->keys, key);
-}
-
-int fake_listen_again(struct fake *f)
-{
-    pthread_mutex_lock(&f->lock);
-    int fd = f->refused;
-    f->refused = -1;
-    pthread_mutex_unlock(&f->lock);
-    return fd >= 0 && local_refuse_tcp(fd, false) ? fd : -1;
 }

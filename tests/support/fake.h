@@ -27,9 +27,8 @@
  *   WAIT-FOR name      until fake_signal(fake, "name")
  *   TELL name          lets fake_await(fake, "name") return
  *   SILENCE            reads and never answers, until the client closes
- *   SERVE [n]          answers n commands like a small server (handshake
- *                      commands are not counted); without n until the client
- *                      closes. It keeps keys in memory, see fake_serve.c
+ *   SERVE              answers like a server that grants every lock
+ *                      (fake_serve.c), until the client closes
  *   CLOSE              closes the connection
  *   RESET              the same with a TCP reset; of a unix socket, unread
  *                      bytes make it a reset
@@ -37,7 +36,7 @@
  *
  * After its last step a connection stays open; what comes then must not
  * come, and is reported. So is a connection for which there is no section.
- * $names, keys and INFO are shared by all connections.
+ * $names and INFO are shared by all connections.
  */
 #ifndef NXLOCK_TEST_FAKE_H
 #define NXLOCK_TEST_FAKE_H
@@ -55,10 +54,6 @@ struct fake *fake_start(const char *script);
 const char *fake_url(const struct fake *f);
 const char *fake_tcp_url(const struct fake *f);
 const char *fake_path(const struct fake *f);
-uint16_t fake_port(const struct fake *f);
-/* After REFUSE: listens again at the port, and serves nobody. The descriptor is
- * the caller's; -1: it cannot. */
-int fake_listen_again(struct fake *f);
 
 void fake_signal(struct fake *f, const char *name); /* for WAIT-FOR */
 /* Waits for TELL, 30 s at most; false: it did not come. */
@@ -81,7 +76,5 @@ size_t fake_count(struct fake *f, int connection, const char *word);
 size_t fake_connections(struct fake *f); /* how many there were */
 /* What a $name took, or NULL; valid until fake_free(). */
 const char *fake_taken(struct fake *f, const char *name);
-/* Value of a key in SERVE's memory, or NULL; valid until it changes. */
-const char *fake_value(struct fake *f, const char *key);
 
 #endif

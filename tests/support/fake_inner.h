@@ -41,7 +41,7 @@ struct step {
     enum step_kind kind;
     int line;
     struct word words[RESP_ARGS]; /* EXPECT */
-    size_t count;                 /* EXPECT: words; SERVE, DELAY: number */
+    size_t count;                 /* EXPECT: words; DELAY: number */
     struct bytes text;            /* SEND, BULK, INFO, WAIT_FOR, TELL */
     struct step *next;
 };
@@ -52,10 +52,9 @@ struct section {
     struct section *next;
 };
 
-struct pair { /* a taken name, a signal (no value), a key, a script */
+struct pair { /* a taken name, a signal (no value) */
     char *name;
     struct bytes value;
-    int64_t ends_ms; /* a key's; 0: never */
     struct pair *next;
 };
 
@@ -90,7 +89,7 @@ struct fake {
     struct link *links; /* newest first */
     size_t accepted;
     bool stopping, joined;
-    struct pair *signals, *taken, *keys, *scripts;
+    struct pair *signals, *taken;
     struct bytes problem, log, info, shown;
 };
 
@@ -106,7 +105,7 @@ void play_problem(struct link *link, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void command_show(struct bytes *out, const struct resp_command *command);
 
-/* fake_serve.c. Both append the reply to out, and take the lock. */
+/* fake_serve.c. Both append the reply to out; the first takes the lock. */
 bool serve_handshake(struct link *link, struct bytes *out, bool *was_script);
 void serve_command(struct link *link, struct bytes *out);
 

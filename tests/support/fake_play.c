@@ -241,27 +241,24 @@ static bool play_until_close(struct link *link, const char *surplus)
     }
 }
 
-static bool play_serve(struct link *link, const struct step *step)
+static bool play_serve(struct link *link)
 {
-    for (size_t served = 0; step->count == 0 || served < step->count;) {
+    for (;;) {
         enum came came = next_command(link, -1);
-        if (came == CAME_CLOSE && step->count == 0)
+        if (came == CAME_CLOSE)
             return true;
         if (came != CAME_COMMAND) {
-            if (step->count > 0 || came == CAME_GARBAGE)
+            if (came == CAME_GARBAGE)
                 play_problem(link, "there came %s", came_name(came));
             return false;
         }
         struct bytes out = {NULL, 0, 0};
         bool was_script;
-        if (!serve_handshake(link, &out, &was_script)) {
+        if (!serve_handshake(link, &out, &was_script))
             serve_command(link, &out);
-            served++;
-        }
         local_send(link->fd, out.data, out.len);
         bytes_free(&out);
     }
-    return true;
 }
 
 /* Puts what $name took in its place. */
@@ -372,7 +369,7 @@ static bool play_step(struct link *link, const struct step *step)
     case STEP_SILENCE:
         return play_until_close(link, NULL);
     case STEP_SERVE:
-        return play_serve(link, step);
+        return play_serve(link);
     case STEP_RESET:
         local_make_reset(link->fd);
         return false;
@@ -400,8 +397,7 @@ void play(struct link *link)
     for (link->step = link->section->steps; open && link->step;) {
         const struct step *step = link->step;
         bool last = !step->next;
-        if (last && (step->kind == STEP_SILENCE ||
-                        (step->kind == STEP_SERVE && step->count == 0)))
+        if (last && (step->kind == STEP_SILENCE || step->kind == STEP_SERVE))
             settle(link);
         open = play_step(link, step);
         if (open)

@@ -12,7 +12,7 @@
 static const struct {
     const char *name;
     enum step_kind kind;
-    char takes; /* w: words, t: text, n: number, o: maybe a number, 0 */
+    char takes; /* w: words, t: text, n: number, 0 */
 } kinds[] = {
     {"EXPECT", STEP_EXPECT, 'w'},
     {"EXPECT-HANDSHAKE", STEP_EXPECT_HANDSHAKE, 0},
@@ -25,7 +25,7 @@ static const struct {
     {"WAIT-FOR", STEP_WAIT_FOR, 't'},
     {"TELL", STEP_TELL, 't'},
     {"SILENCE", STEP_SILENCE, 0},
-    {"SERVE", STEP_SERVE, 'o'},
+    {"SERVE", STEP_SERVE, 0},
     {"CLOSE", STEP_CLOSE, 0},
     {"RESET", STEP_RESET, 0},
     {"REFUSE", STEP_REFUSE, 0},
@@ -148,11 +148,8 @@ static const char *read_words(struct step *step, const char *at, size_t len)
     return step->count == 0 ? "a command is missing" : NULL;
 }
 
-static const char *read_number(
-    struct step *step, const char *at, size_t len, bool needed)
+static const char *read_number(struct step *step, const char *at, size_t len)
 {
-    if (len == 0)
-        return needed ? "a number is missing" : NULL;
     for (size_t i = 0; i < len; i++) {
         if (!isdigit((unsigned char)at[i]) || i > 6)
             return "not a number";
@@ -186,9 +183,7 @@ static const char *read_step(struct step *step, const char *at, size_t len)
             return "a text is missing";
         return read_text(&step->text, at, len) ? NULL : "not an escape";
     case 'n':
-        return read_number(step, at, len, true);
-    case 'o':
-        return read_number(step, at, len, false);
+        return read_number(step, at, len);
     default:
         return len > 0 ? "nothing may follow" : NULL;
     }

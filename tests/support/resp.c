@@ -66,22 +66,6 @@ bool resp_is(const struct resp_command *command, size_t i, const char *word)
            strncasecmp(command->arg[i].data, word, strlen(word)) == 0;
 }
 
-long long resp_number(const struct resp_command *command, size_t i)
-{
-    long long value = 0;
-
-    if (i >= command->count || command->arg[i].len == 0 ||
-        command->arg[i].len > 18)
-        return -1;
-    for (size_t k = 0; k < command->arg[i].len; k++) {
-        char c = command->arg[i].data[k];
-        if (c < '0' || c > '9')
-            return -1;
-        value = value * 10 + (c - '0');
-    }
-    return value;
-}
-
 void resp_bulk(struct bytes *out, const char *data, size_t len)
 {
     bytes_addf(out, "$%zu\r\n", len);

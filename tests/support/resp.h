@@ -25,8 +25,6 @@ long resp_parse(const char *data, size_t len, struct resp_command *command);
 
 /* The argument is this word, in any case. */
 bool resp_is(const struct resp_command *command, size_t i, const char *word);
-/* Its number, or -1. */
-long long resp_number(const struct resp_command *command, size_t i);
 
 void resp_bulk(struct bytes *out, const char *data, size_t len);
 

@@ -204,7 +204,6 @@ static void what_the_fake_tells(void **state)
         {"EXPECT SET K v", SET_K_V, "there came: SET k v"},
         {"EXPECT PING\nEXPECT-CLOSE", PING PING, "there came: PING"},
         {"WAIT-FOR me", "", "the test ended first"},
-        {"SERVE 1\n", "", "there came the client's close"},
         {"CLOSE\nACCEPT\nCLOSE", "", "connection 1: it was never made"},
     };
 
