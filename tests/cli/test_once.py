@@ -642,7 +642,8 @@ class Room(Table):
                          "?timeout_ms=9000", *self.gate(name))
         can = self.server.cli("CLIENT", "PAUSE", "60000", "WRITE") == b"OK\n"
         self.open_gate(name)
-        asked = not can or await_(lambda: b"flags=b" in self.server.cli("CLIENT", "LIST"))
+        asked = not can or await_(
+            lambda: b"flags=b" in self.server.cli("CLIENT", "LIST"))
         run.send(signal.SIGTERM)
         time.sleep(0.2)  # it is read, or waits to be
         self.server.cli("CLIENT", "UNPAUSE")

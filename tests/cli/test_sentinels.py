@@ -322,8 +322,8 @@ def by_tls(room):
                  r"rediss\+sentinel://, or add sentinel_tls=1"),
                 ("a plain port",
                  f"rediss+sentinel://127.0.0.1:{sentinel.port}/{query}"
-                 "&timeout_ms=1000", "as from a Sentinel's plain port: if it is "
-                 "one, add sentinel_tls=0"),
+                 "&timeout_ms=1000", "as from a Sentinel's plain port: if it "
+                 "is one, add sentinel_tls=0"),
                 ("the server's plain URL",
                  f"redis+sentinel://127.0.0.1:{port}/{query}&sentinel_tls=1",
                  r"a TLS port\? write rediss\+sentinel://;"),
