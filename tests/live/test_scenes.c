@@ -423,7 +423,7 @@ int main(int argc, char **argv)
     here = NULL;
     if (file.on[1])
         failed += play_group(1, true);
-    if (file.on[1] && !live_tls() && (!file.brief || getenv("NXLOCK_FULL")))
+    if (file.on[1] && !live_tls() && !live_tcp_only(file.brief))
         failed += play_group(1, false);
     for (size_t count = 2; count <= QUORUM_MAX; count++)
         if (file.on[count])
