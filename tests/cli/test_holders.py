@@ -11,7 +11,7 @@ import json
 import re
 import sys
 
-from rig import Cases, Server, nx, play
+from rig import Cases, Server, await_, nx, play
 
 ASKS = ("", "-s", "--permits 4", "--permits 4 --weight 2", "--permits 6")
 
@@ -336,8 +336,17 @@ class Room(Cases):
         urls = " ".join(f"-u {server.url}?guard_restarts=off&"
                         "guard_failover=off&max_ttl_ms=100000"
                         for server in (self.server, *others))
-        self.server.cli("FLUSHALL")
-        self.tokens = [self.acquire(f"-s {urls}") for _ in range(2)]
+
+        def hold_alike():
+            """False: a server got one of the two later than the others, or
+            not at all, for a majority suffices."""
+            for server in (self.server, *others):
+                server.cli("FLUSHALL")
+            self.tokens = [self.acquire(f"-s {urls}") for _ in range(2)]
+            return 1 == len({server.cli("ZRANGE", "job", "0", "-1")
+                             for server in (self.server, *others)})
+
+        self.check(await_(hold_alike), "two holders, at all servers alike")
         code, out, _ = self.nx(f"status job {urls}")
         self.check(code == 0 and
                    out.startswith("job: held by at least 1 holder, shared\n"),
