@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of the scripts of a lock that several hold, written as steps:
+ * Scenes of the scripts of the line, and of a lock that several hold, written
+ * as steps:
  *
  *     "take a+1/2 yes; join x no; release a+1/2 yes; told x"
  *
- * A letter is one token, with '+' and a share one that shares the lock "k". The
- * verbs, then what they end with:
+ * A letter is one token, with '+' and a share one that shares the lock "k". It
+ * waits by a client that listens; a capital letter by one that does not, and so
+ * cannot be told, and M by none. The verbs, then what they end with:
  *
  *     take, try           an acquire whose caller waits if it is busy, or not
  *     set                 an acquire of an exclusive lock
@@ -14,9 +16,11 @@
  *     join, stay, leave   in line
  *     release, extend, keep, see    keep: CAP_TTL, see: INSPECT of that token
  *     pass                release of a token to which it was handed over
+ *     make_gap            release with a gap of so many ms, if there is a line
  *
  * A number behind the token is the TTL; LEASE_MS without. yes: granted, or it
- * holds the lock; no: not; wrong: the key is no lock. Others:
+ * holds the lock; no: not; first, behind: it waits, as the first or not; gone:
+ * it is not there; wrong: the key is no lock. Others:
  *
  *     fence a+1/0 RESULT   RAISE, which draws the fencing token: more, that is
  *              greater than all before; same, as the last one; no, wrong
@@ -31,6 +35,11 @@
  *              that is to happen in it; gap 0: it is over
  *     sleep N  ms                    empty     no key is left
  *     cmd ...  a command, with _ for an empty argument
+ *     holder a, holder none   what the key holds, of an exclusive lock
+ *     left N M     the last verb said that the holder has N to M ms left
+ *     lasts KEY N M   by PTTL          value KEY TEXT, _: empty
+ *     put a N T ...   into the line, with ticket N, last seen T ticks ago; more
+ *                  words come behind it
  *
  * After each step the key is checked: see permit_look().
  */
@@ -178,6 +187,16 @@ static inline struct outcome permit_send(const struct verb *verb)
     return line_send(&peer, verb);
 }
 
+/* The client by which a token waits. */
+static inline const char *permit_client(const char *name)
+{
+    return *name == 'M'                   ? "-"
+           : *name >= 'A' && *name <= 'Z' ? "nobody"
+                                          : CLIENT;
+}
+
+static struct outcome permit_last; /* of the last verb */
+
 static inline struct outcome permit_verb(
     const char *word, const char *name, uint32_t ttl_ms)
 {
@@ -195,6 +214,7 @@ static inline struct outcome permit_verb(
         {"leave", VERB_RELEASE, true, false},
         {"release", VERB_RELEASE, false, false},
         {"pass", VERB_RELEASE, false, false},
+        {"make_gap", VERB_RELEASE, false, false},
         {"extend", VERB_EXTEND, false, false},
         {"keep", VERB_CAP_TTL, false, false},
         {"see", VERB_INSPECT, false, false},
@@ -206,7 +226,8 @@ static inline struct outcome permit_verb(
         struct verb verb = {.kind = verbs[i].kind,
             .key = slice_of("k"),
             .token = slice_of(permit_token(name)),
-            .client = slice_of(verbs[i].in_line ? CLIENT : ""),
+            .client = slice_of(verbs[i].in_line ? permit_client(name) : ""),
+            .gap_ms = strcmp(word, "make_gap") == 0 ? ttl_ms : 0,
             .window = WINDOW,
             .may_wait = verbs[i].may_wait,
             .has_waiters_behind = strcmp(word, "pass") == 0,
@@ -215,7 +236,8 @@ static inline struct outcome permit_verb(
             .ttl_ms = ttl_ms};
         if (holds_back)
             verb.hold_back_ms = 700;
-        return permit_send(&verb);
+        permit_last = permit_send(&verb);
+        return permit_last;
     }
     fail_msg("no verb: %s", word);
     return (struct outcome){0};
@@ -242,21 +264,26 @@ static inline const char *permit_fence(const char *name)
     return result;
 }
 
-static inline const char *permit_result(const struct outcome *o)
+static inline bool permit_ends(const struct outcome *o, const char *expected)
 {
-    switch (o->kind) {
-    case OUTCOME_GRANTED:
-    case OUTCOME_MINE:
-        return "yes";
-    case OUTCOME_BUSY:
-        return o->several_holders ? "several" : "no";
-    case OUTCOME_NOT_MINE:
-        return "no";
-    case OUTCOME_FAULT:
-        return o->fault == FAULT_WRONG_TYPE ? "wrong" : "fault";
-    default:
-        return "?";
-    }
+    static const char *const words[] = {[OUTCOME_GRANTED] = "yes",
+        [OUTCOME_MINE] = "yes",
+        [OUTCOME_BUSY] = "no",
+        [OUTCOME_NOT_MINE] = "no",
+        [OUTCOME_FREE] = "free",
+        [OUTCOME_FAULT] = "fault"};
+    if (strcmp(expected, "first") == 0)
+        return o->kind == OUTCOME_BUSY && o->ahead == 0;
+    if (strcmp(expected, "behind") == 0)
+        return o->kind == OUTCOME_BUSY && o->ahead > 0;
+    if (strcmp(expected, "gone") == 0)
+        return o->kind == OUTCOME_NOT_MINE;
+    if (o->kind == OUTCOME_BUSY && o->several_holders)
+        return strcmp(expected, "several") == 0;
+    if (o->kind == OUTCOME_FAULT && o->fault == FAULT_WRONG_TYPE)
+        return strcmp(expected, "wrong") == 0;
+    return (size_t)o->kind < sizeof(words) / sizeof(words[0]) &&
+           words[o->kind] && strcmp(expected, words[o->kind]) == 0;
 }
 
 /* False: the message is another one. */
@@ -329,12 +356,57 @@ static inline bool permit_number(
                : is == number;
 }
 
+/* "holder a", "left 1 900", "lasts k 1 900", "value k text"; *right: it is so.
+ * False: it is another step. */
+static inline bool permit_is(
+    const char *step, bool *right, char *got, size_t size)
+{
+    char word[16] = "", key[64] = "k", text[128] = "";
+    long long least, most, is;
+    sscanf(step, "%15s", word);
+    bool left = sscanf(step, "left %lld %lld", &least, &most) == 2;
+    if (left || sscanf(step, "lasts %63s %lld %lld", key, &least, &most) == 3) {
+        is = left ? permit_last.left_ms : redis_pttl(&server, key);
+        snprintf(got, size, "%lld", is);
+        *right = is >= least && is <= most;
+        return true;
+    }
+    bool holder = sscanf(step, "holder %127s", text) == 1;
+    if (!holder && sscanf(step, "value %63s %127s", key, text) != 2)
+        return false;
+    bool found = redis_get(&server, key, got, size);
+    if (strcmp(text, "none") == 0)
+        *right = !found;
+    else if (strcmp(text, "_") == 0)
+        *right = found && *got == '\0';
+    else
+        *right = found && !strcmp(got, holder ? permit_token(text) : text);
+    return true;
+}
+
+/* "put a 1 0 more": a waiter with ticket 1 that was just seen. */
+static inline void permit_put(const char *step)
+{
+    char name[64] = "", more[64] = "";
+    unsigned ticket = 0;
+    int ago = 0;
+    if (sscanf(step, "put %63s %u %d%63[^;]", name, &ticket, &ago, more) < 3)
+        fail_msg("put whom? %s", step);
+    add_member(ticket, (unsigned)ago, "%s %s %d %d%s", permit_token(name),
+        permit_client(name), LEASE_MS, WINDOW, more);
+}
+
 static inline bool permit_step(char *step, char *got, size_t size)
 {
+    bool right = true;
     char word[16] = "", name[64] = "", result[16] = "";
     unsigned ttl = LEASE_MS;
     sscanf(step, "%15s %63s", word, name);
-    if (strcmp(word, "cmd") == 0) {
+    if (permit_is(step, &right, got, size)) {
+        return right;
+    } else if (strcmp(word, "put") == 0) {
+        permit_put(step);
+    } else if (strcmp(word, "cmd") == 0) {
         permit_command(step + 4);
     } else if (strcmp(word, "sleep") == 0) {
         usleep(1000 * (useconds_t)atoi(name));
@@ -363,14 +435,19 @@ static inline bool permit_step(char *step, char *got, size_t size)
             fail_msg("no result: %s", step);
         if (strcmp(word, "fence") == 0) {
             snprintf(got, size, "%s", permit_fence(name));
-        } else {
-            struct outcome o = permit_verb(word, name, ttl);
-            snprintf(got, size, "%s", permit_result(&o));
+            return strcmp(got, result) == 0;
         }
-        return strcmp(got, result) == 0;
+        struct outcome o = permit_verb(word, name, ttl);
+        snprintf(got, size, "outcome %d, %u ahead, fault %d", (int)o.kind,
+            (unsigned)o.ahead, (int)o.fault);
+        return permit_ends(&o, result);
     }
     return true;
 }
+
+struct permit_row {
+    const char *name, *steps;
+};
 
 /* NULL: all steps ended as written. Else the step that did not. */
 static inline const char *permit_scene(const char *steps)
@@ -396,6 +473,21 @@ static inline const char *permit_scene(const char *steps)
         }
     }
     return NULL;
+}
+
+/* Each row from an empty server on. */
+static inline void permit_play(const struct permit_row *rows, size_t count)
+{
+    unsigned failures = 0;
+    for (size_t i = 0; i < count; i++) {
+        line_teardown(NULL);
+        line_setup(NULL);
+        const char *failed = permit_scene(rows[i].steps);
+        if (failed)
+            print_error("%s: %s\n", rows[i].name, failed);
+        failures += failed != NULL;
+    }
+    assert_int_equal(failures, 0);
 }
 
 #endif

@@ -9,9 +9,7 @@
 
 #include "live/permit_rig.h"
 
-static const struct permit_row {
-    const char *name, *steps;
-} permit_rows[] = {
+static const struct permit_row permit_rows[] = {
     {"four of four, and not a fifth",
         "take a+1/4 yes; take b+1/4 yes; take c+1/4 yes; take d+1/4 yes;"
         "take e+1/4 no; hold 4; release b+1/4 yes; take e+1/4 yes; hold 4;"

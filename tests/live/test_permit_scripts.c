@@ -8,16 +8,7 @@
 
 static void the_table(void **state)
 {
-    unsigned failures = 0;
-    for (size_t i = 0; i < PERMIT_ROWS; i++) {
-        line_teardown(state);
-        line_setup(state);
-        const char *failed = permit_scene(permit_rows[i].steps);
-        if (failed)
-            print_error("%s: %s\n", permit_rows[i].name, failed);
-        failures += failed != NULL;
-    }
-    assert_int_equal(failures, 0);
+    permit_play(permit_rows, PERMIT_ROWS);
 }
 
 /* ---------------------------------------------------------- what takes more */
