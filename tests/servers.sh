@@ -33,9 +33,9 @@ valkey-newest  forky                        valkey  failovers
 END
 }
 
-live='bare denied errors inspect interop line_bounds line_release
+live='bare cuts denied errors inspect interop line_bounds line_release
     line_scripts lock names once once_scripts once_waits
-    permit_copies permit_crossings permit_cuts permit_failover
+    permit_copies permit_crossings permit_failover
     permit_scripts permits server_trouble timestamps
     wait_aof wait_faults wait_replicas warning fence'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg

@@ -152,6 +152,13 @@
  *                                unless NXLOCK_FULL is set. What was made in it
  *                                is freed at its end. All of it is done twice:
  *                                memory that the second time takes is a leak.
+ *   cut at each 5th byte of requests   plays what is indented under it again
+ *                                and again: at first to count how many bytes
+ *                                its steps "where it is cut: STEP" send by the
+ *                                proxy, where each call is to return OK; then
+ *                                the connection is cut behind byte 0 of them,
+ *                                then behind byte 5, and so on; "of replies",
+ *                                "of the last 80 of replies"
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
  * above 5, below 5; "text"; containing "part"; none; error; not X; X or Y; out

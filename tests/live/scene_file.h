@@ -359,7 +359,9 @@ static void read_line(unsigned line, char *text)
 /* What is indented under such a step is a block of steps. */
 static bool begins_block(const char *step)
 {
-    return !strncmp(step, "repeat ", 7) || !strncmp(step, "memory fails ", 13);
+    return !strncmp(step, "repeat ", 7) ||
+           !strncmp(step, "memory fails ", 13) ||
+           !strncmp(step, "cut at each ", 12);
 }
 
 /* What is indented more than another step belongs to it. */

@@ -5,6 +5,7 @@
  * in which line, what was expected there, and what came.
  */
 #include "live/scene_file.h"
+#include "live/scene_cut.h"
 #include "live/scene_steps.h"
 #include "support/alloc.h"
 
@@ -33,6 +34,7 @@ static int end_scene(void **state)
     memory_returns();
     memory.place = 0;
     callback_returns();
+    cutting.measures = cutting.cuts = false;
     for (size_t i = 0; i < on.servers; i++)
         redis_thaw(&servers[i]);
     for (int clients = 0; clients < 2; clients++)
@@ -60,6 +62,9 @@ static void fail_at(const struct scene_step *step)
     if (memory.place > 0)
         print_error("  memory    fails at allocation %u%s\n", memory.place,
             memory.for_good ? " and all after it" : "");
+    if (cutting.cuts)
+        print_error("  cut       behind byte %zu of the %s\n", cutting.behind,
+            cutting.way == PROXY_UP ? "requests" : "replies");
     for (size_t i = 0; i < stage.count; i++)
         if (stage.things[i].kind == A_LOCK && !stage.things[i].threaded &&
             *nxl_lock_errmsg(stage.things[i].lock))
@@ -190,6 +195,22 @@ static void play_in_child(const struct scene_step *step, const char *text)
     }
 }
 
+static void play_text(const struct scene_step *step, const char *text);
+
+/* Without a cut the call succeeds, whatever is expected of one that is cut. */
+static void play_cut(const struct scene_step *step, const char *text)
+{
+    char *call = copied(text), *uncut = NULL;
+    if (cutting.measures && cut_at(call, " -> ") &&
+        asprintf(&uncut, "%s -> OK", call) < 0)
+        abort();
+    cut_begins();
+    play_text(step, uncut ? uncut : text);
+    cut_ends();
+    free(uncut);
+    free(call);
+}
+
 static void play_text(const struct scene_step *step, const char *text)
 {
     int ms, words = 0;
@@ -201,6 +222,8 @@ static void play_text(const struct scene_step *step, const char *text)
         memory_fails();
         play_text(step, text + 16);
         memory_returns();
+    } else if (!strncmp(text, "where it is cut: ", 17)) {
+        play_cut(step, text + 17);
     } else if (!strncmp(text, "until ", 6)) {
         play_until(step, text + 6, SCENE_UNTIL_MS);
     } else if (sscanf(text, "in %d ms %n", &ms, &words) == 1 && words > 0) {
@@ -236,6 +259,35 @@ static void free_all_but(const bool kept[SCENE_NAMES])
         for (size_t i = 0; i < stage.count; i++)
             if (!kept[i] && stage.things[i].kind == order[k])
                 free_thing(&stage.things[i]);
+}
+
+/* Whatever was ordered and has not come will not. */
+static void play_one_cut(size_t first)
+{
+    bool kept[SCENE_NAMES];
+    for (size_t i = 0; i < SCENE_NAMES; i++)
+        kept[i] = i < stage.count && stage.things[i].kind != NO_THING;
+    cutting.begun = false;
+    play_block(first, stage.scene->steps[first].indent);
+    if (cutting.cuts)
+        proxy_cut_after(proxies[0], cutting.way, SIZE_MAX / 2);
+    free_all_but(kept);
+}
+
+static void play_cuts(const char *text, size_t first)
+{
+    size_t last, distance = read_cut(text, &last);
+    cutting.measures = true;
+    play_one_cut(first);
+    cutting.measures = false;
+    cutting.cuts = true;
+    size_t size = cutting.size;
+    for (size_t n = last > 0 && last < size ? size - last : 0; n < size;
+         n += distance) {
+        cutting.behind = n;
+        play_one_cut(first);
+    }
+    cutting.cuts = false;
 }
 
 /* The block of memory that is in use afterwards. */
@@ -307,7 +359,9 @@ static size_t play_block(size_t at, unsigned indent)
             at++;
         if (first == at)
             file_error("nothing is indented under it");
-        if (sscanf(text, "repeat %d times", &times) != 1)
+        if (!strncmp(text, "cut ", 4))
+            play_cuts(text, first);
+        else if (sscanf(text, "repeat %d times", &times) != 1)
             play_without_memory(text, first);
         for (int i = 0; i < times; i++)
             play_block(first, s->steps[first].indent);
