@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program hears and says besides results: an interruption ends what
- * waits and nothing else, also out of a signal handler; statistics are of any
- * size; and the trace tells each decision once, in order.
+ * What a program hears and says besides results, as far as it is no scene
+ * (live/scenes/interrupt.scenes, stats.scenes): an interruption out of a signal
+ * handler; statistics are of any size; and the trace tells each decision once,
+ * in order.
  */
-#include "loop_rig.h"
 #include "renew_rig.h"
 
 #include <sys/wait.h>
@@ -44,103 +44,6 @@ static void out_of_a_handler(void **state)
     }
     assert_result(nxl_lock_acquire(lock, 50), NXL_BUSY, lock);
     assert_value("k", "somebody");
-    end(lock, client);
-}
-
-static void several_threads(void **state)
-{
-    enum { COUNT = 8 };
-    struct waiter waiter[COUNT];
-    nxl_lock *lock[COUNT];
-    nxl_client *client = new_client("");
-    nxl_lock *held =
-        lock_with(client, "held", .ttl_ms = 5 * RENEW_MS, .renew = 1);
-    assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
-    stranger_sets("k", "somebody", 0);
-    handle(client);
-    for (int i = 0; i < COUNT; i++) {
-        lock[i] = new_lock(client, "k", 5000);
-        waiter_start(&waiter[i], lock[i], NXL_FOREVER);
-    }
-    for (int i = 0; i < COUNT; i++) /* each has begun */
-        assert_eventually(*nxl_lock_token(lock[i]) != '\0');
-    assert_int_equal(raise(SIGUSR1), 0);
-    for (int i = 0; i < COUNT; i++)
-        assert_int_equal(waiter_join(&waiter[i]), NXL_CANCELLED);
-    /* Only what waited, and only once. */
-    assert_true(nxl_lock_held(held));
-    assert_result(nxl_lock_acquire(lock[0], 0), NXL_BUSY, lock[0]);
-    redis_run(&server, "DEL", "k", NULL);
-    assert_result(nxl_lock_acquire(lock[0], 0), NXL_OK, lock[0]);
-    test_pause_ms(RENEW_MS);
-    assert_true(nxl_lock_held(held));
-    for (int i = 0; i < COUNT; i++)
-        nxl_lock_free(lock[i]);
-    end(held, client);
-}
-
-static void when_nothing_waits(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "k", 5000);
-    nxl_client_interrupt(NULL);
-    nxl_client_interrupt(client);
-    nxl_client_interrupt(client);
-    assert_result(nxl_lock_inspect(lock, NULL), NXL_FREE, lock);
-    assert_result(nxl_lock_acquire(lock, 1000), NXL_CANCELLED, lock);
-    assert_contains(nxl_lock_errmsg(lock), "nxl_client_interrupt");
-    assert_false(redis_exists(&server, "k"));
-    assert_result(nxl_lock_acquire(lock, 1000), NXL_OK, lock);
-    /* A release and an extend are none. */
-    nxl_client_interrupt(client);
-    assert_result(nxl_lock_extend(lock, 0), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    end(lock, client);
-}
-
-static void in_a_loop(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *a = new_lock(client, "k", 5000), *b = new_lock(client, "k", 5000);
-    loop_reset(false);
-    stranger_sets("k", "somebody", 0);
-    handle(client);
-    assert_result(nxl_lock_acquire_start(a, NXL_FOREVER), NXL_PENDING, a);
-    assert_result(nxl_lock_acquire_start(b, NXL_FOREVER), NXL_PENDING, b);
-    loop_for(client, 100);
-    assert_int_equal(raise(SIGUSR1), 0);
-    loop_until(client, 2);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(loop.event[i].result, NXL_CANCELLED);
-    nxl_client_interrupt(client);
-    loop_for(client, 20);
-    assert_result(nxl_lock_acquire_start(a, 0), NXL_CANCELLED, a);
-    assert_result(nxl_lock_acquire_start(a, 0), NXL_PENDING, a);
-    assert_event(client, a, NXL_OP_ACQUIRE, NXL_BUSY);
-    nxl_lock_free(b);
-    end(a, client);
-}
-
-/* A child that runs its parent's handler stops nobody there. */
-static void in_a_child(void **state)
-{
-    struct waiter waiter;
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "k", 5000);
-    stranger_sets("k", "somebody", 0);
-    handle(client);
-    waiter_start(&waiter, lock, 600);
-    assert_eventually(stats_of(client).attempts >= 2);
-    pid_t child = test_fork();
-    if (child == 0) {
-        nxl_stats stats;
-        nxl_client_interrupt(client);
-        _exit(nxl_client_stats(client, &stats, sizeof(stats)) != NXL_E_FORKED);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    assert_int_equal(waiter_join(&waiter), NXL_BUSY);
     end(lock, client);
 }
 
@@ -274,10 +177,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(out_of_a_handler),
-        live_test(several_threads),
-        live_test(when_nothing_waits),
-        live_test(in_a_loop),
-        live_test(in_a_child),
         live_test(of_any_size),
         live_test(each_decision_is_told_in_order),
         live_test(what_fails_is_told),
