@@ -13,56 +13,58 @@
 
 #include <stdbool.h>
 
-enum guard {
-    GUARD_DRIFT,     /* the deadline precedes the server's, by the drift */
-    GUARD_SEND_TIME, /* a lease counts from before its request was sent */
-    GUARD_RECHECK,   /* the clock is read again before a grant is returned */
-    GUARD_LAPSED,    /* a lease past its deadline is not extended */
-    GUARD_EXPIRED,   /* the key of an expired lease is left alone */
-    GUARD_LOSS,     /* a lease that cannot be renewed is lost by its deadline */
-    GUARD_RELEASED, /* a lock that is being released is not renewed */
-    GUARD_FRESH_TOKEN,  /* a token that may have been applied is not reused */
-    GUARD_HANDSHAKE,    /* nothing before AUTH and SELECT have succeeded */
-    GUARD_LATE_UNDO,    /* a cancelled acquire is undone */
-    GUARD_LOST_ACQUIRE, /* an acquire whose connection was lost is undone */
-    GUARD_KILL,         /* the lost connection is killed before its cleanup */
-    GUARD_FIRST_CONNECTION, /* ... that one, and none that was lost later */
-    GUARD_CLOBBER,    /* a value written by a bare GETSET is not deleted */
-    GUARD_TAKE_OVER,  /* an abandoned lock is replaced by compare-and-set */
-    GUARD_SHORTEN,    /* an extend never shortens a lease */
-    GUARD_CONTINUITY, /* an extend counts only servers that kept the token */
-    GUARD_WRITE_BACK, /* a quorum has the fencing token before the caller */
-    GUARD_RESTARTS,   /* a server that may have forgotten locks has no vote */
-    GUARD_LONGER,     /* ... until the longest lease that was seen is over */
-    GUARD_SECOND_HISTORY, /* a second history is a promotion */
-    GUARD_AGE, /* a primary that was promoted nobody knows when has no vote */
-    GUARD_COORDINATED,  /* only the former primary says that nothing was lost */
-    GUARD_SAME_HISTORY, /* a sign of life is of the same primary */
-    GUARD_ALIVE,        /* a silent connection is asked before it is trusted */
-    GUARD_HEARD,        /* a sign of life is as old as the answer before it */
-    GUARD_REPLICAS,     /* a primary that lost a replica is looked for anew */
-    GUARD_CONFIRM_GRANTS,   /* Sentinels confirm the primary of a grant */
-    GUARD_CONFIRM_EXTENDS,  /* ... of what is done to a lock that is held */
-    GUARD_CONFIRM_MESSAGES, /* ... and of a lock that is handed over in line */
-    GUARD_NAMED,         /* a primary is as old as a majority's word for it */
-    GUARD_MOVED,         /* a lease that ends soon is not extended elsewhere */
-    GUARD_ALL_SENTINELS, /* a majority is one of all, not of those listed */
-    GUARD_ONE_SENTINEL,  /* a Sentinel with two addresses counts once */
-    GUARD_COPIES,        /* as many replicas have a write as are wanted */
-    GUARD_OLD_DEADLINE,  /* an extension that too few have moves no deadline */
-    GUARD_VOID_TOKEN,    /* the token of a void grant is not reused */
-    GUARD_UNFIT,         /* a server that others overwrite grants no lock */
-    GUARD_ADOPT,         /* a restarted server does not count for an adoption */
-    GUARD_JOIN_ONCE,     /* a token joins the line of a lock once */
-    GUARD_SAME_CONNECTION, /* a message counts on its JOIN's connections */
-    GUARD_ANSWERED,   /* a lease handed over counts from an answered request */
-    GUARD_UNSEEN,     /* a begin is taken back if its caller never knew of it */
-    GUARD_SEEN,       /* a begin whose caller knows of it is not taken back */
-    GUARD_WITNESS,    /* "busy" needs a witness that counts until now */
-    GUARD_NAME_ORDER, /* several names are taken in the order of their bytes */
-    GUARD_HELD,       /* a lock that a wait in line has brought is given back */
-    GUARDS
-};
+/* The name, and what it does. */
+#define GUARD_LIST(X)                                                          \
+    X(DRIFT, "the deadline precedes the server's, by the drift")               \
+    X(SEND_TIME, "a lease counts from before its request was sent")            \
+    X(RECHECK, "the clock is read again before a grant is returned")           \
+    X(LAPSED, "a lease past its deadline is not extended")                     \
+    X(EXPIRED, "the key of an expired lease is left alone")                    \
+    X(LOSS, "a lease that cannot be renewed is lost by its deadline")          \
+    X(RELEASED, "a lock that is being released is not renewed")                \
+    X(FRESH_TOKEN, "a token that may have been applied is not reused")         \
+    X(HANDSHAKE, "nothing before AUTH and SELECT have succeeded")              \
+    X(LATE_UNDO, "a cancelled acquire is undone")                              \
+    X(LOST_ACQUIRE, "an acquire whose connection was lost is undone")          \
+    X(KILL, "the lost connection is killed before its cleanup")                \
+    X(FIRST_CONNECTION, "... that one, and none that was lost later")          \
+    X(CLOBBER, "a value written by a bare GETSET is not deleted")              \
+    X(TAKE_OVER, "an abandoned lock is replaced by compare-and-set")           \
+    X(SHORTEN, "an extend never shortens a lease")                             \
+    X(CONTINUITY, "an extend counts only servers that kept the token")         \
+    X(WRITE_BACK, "a quorum has the fencing token before the caller")          \
+    X(RESTARTS, "a server that may have forgotten locks has no vote")          \
+    X(LONGER, "... until the longest lease that was seen is over")             \
+    X(SECOND_HISTORY, "a second history is a promotion")                       \
+    X(AGE, "a primary that was promoted nobody knows when has no vote")        \
+    X(COORDINATED, "only the former primary says that nothing was lost")       \
+    X(SAME_HISTORY, "a sign of life is of the same primary")                   \
+    X(ALIVE, "a silent connection is asked before it is trusted")              \
+    X(HEARD, "a sign of life is as old as the answer before it")               \
+    X(REPLICAS, "a primary that lost a replica is looked for anew")            \
+    X(CONFIRM_GRANTS, "Sentinels confirm the primary of a grant")              \
+    X(CONFIRM_EXTENDS, "... of what is done to a lock that is held")           \
+    X(CONFIRM_MESSAGES, "... and of a lock that is handed over in line")       \
+    X(NAMED, "a primary is as old as a majority's word for it")                \
+    X(MOVED, "a lease that ends soon is not extended elsewhere")               \
+    X(ALL_SENTINELS, "a majority is one of all, not of those listed")          \
+    X(ONE_SENTINEL, "a Sentinel with two addresses counts once")               \
+    X(COPIES, "as many replicas have a write as are wanted")                   \
+    X(OLD_DEADLINE, "an extension that too few have moves no deadline")        \
+    X(VOID_TOKEN, "the token of a void grant is not reused")                   \
+    X(UNFIT, "a server that others overwrite grants no lock")                  \
+    X(ADOPT, "a restarted server does not count for an adoption")              \
+    X(JOIN_ONCE, "a token joins the line of a lock once")                      \
+    X(SAME_CONNECTION, "a message counts on its JOIN's connections")           \
+    X(ANSWERED, "a lease handed over counts from an answered request")         \
+    X(UNSEEN, "a begin is taken back if its caller never knew of it")          \
+    X(SEEN, "a begin whose caller knows of it is not taken back")              \
+    X(WITNESS, "\"busy\" needs a witness that counts until now")               \
+    X(NAME_ORDER, "several names are taken in the order of their bytes")       \
+    X(HELD, "a lock that a wait in line has brought is given back")
+
+#define GUARD_OF_LIST(name, does) GUARD_##name,
+enum guard { GUARD_LIST(GUARD_OF_LIST) GUARDS };
 
 #ifdef NXLOCK_GUARDS
 extern bool guard_off[GUARDS];

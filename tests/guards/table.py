@@ -7,7 +7,7 @@ they print a table in Markdown: on stdout, or in FILE. --check compares instead:
 every guard that has a switch was found, and FILE says the same (how fast may
 differ).
 
-The searches of tests/sim/test_harm*.c take a minute and a half. --check runs
+The searches of tests/sim/test_harm.c take a minute and a half. --check runs
 them only with NXLOCK_FULL=1. Otherwise it plays each seed that FILE shows, once
 without the guard and once with it. The last line of FILE is a checksum of the
 searches, so that no search can be changed or added without --write.
@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = ("src/model/guard.h", "tests/sim/guards.h")
 SIMULATOR = "tests/sim/nxlock-sim"
 EXAMPLES = ("shorten", "adopt")
-SEARCHES = ("harm", "harm_permits", "harm_sentinels")
+SEARCHES = ("locks", "permits", "sentinels")  # parts of test_sim_harm
 SECONDS = 240  # of one program
 THREADS = 8    # programs at once; most of them sleep
 # With all guards the first seeds of each world break nothing. The suite "sim"
@@ -45,7 +45,7 @@ BEYOND = [
 ] + [["--servers", "1", "--work", "once", "--faults", "wipe,cut",
       "--only", "O1"]]
 
-SWITCH = re.compile(r"^\s+(?:SIM_)?GUARD_(\w+),\s*/\*\s*(.*?)\s*\*/", re.M)
+SWITCH = re.compile(r'^\s+X\((\w+), "(.*?)"\)', re.M)
 PLAYED = re.compile(
     r"^(\d+) servers?, (?:work ([\w-]+), )?faults (\S+), without (\S+): "
     r"seed (\d+) breaks ([IO]\d+) "
@@ -102,7 +102,7 @@ for them again, and compares what it finds. I1 and so on are the invariants of
 `tests/sim/checker.h`, O1 and so on those of `tests/sim/ledger.h`; the time is
 that of the search, or of the scenario.
 
-`tests/sim/test_harm*.c` list which invariants are checked without a guard,
+`tests/sim/test_harm.c` lists which invariants are checked without a guard,
 with how many servers and under which faults. Each search begins with seed 1,
 and the table shows the first seed that breaks the invariant. Numbers of
 servers that are missing were not tried.
@@ -128,27 +128,24 @@ def switches():
 
 def searches():
     """The last line of the page: a checksum of the searches."""
-    text = "".join(
-        re.sub(r"/\*.*?\*/", "", (ROOT / "tests/sim" / name).read_text(),
-               flags=re.S)
-        for name in ["harm.h"] + [f"test_{name}.c" for name in SEARCHES])
+    text = re.sub(r"/\*.*?\*/", "",
+                  (ROOT / "tests/sim/test_harm.c").read_text(), flags=re.S)
     words = " ".join(text.split())
     checksum = hashlib.sha256(words.encode()).hexdigest()[:16]
     return f"<!-- searches {checksum} -->"
 
 
-def simulated(build, names):
-    return [build / "tests/sim" / ("test_sim_" + name) for name in names]
-
-
 def programs(build):
-    """Those with servers; those that search; others of the simulator."""
-    lists = ([build / "tests/guards" / source.stem.replace(
-                 "test_", "test_guards_")
+    """Commands: those with servers; those that search; others of the
+    simulator."""
+    lists = ([[build / "tests/guards" / source.stem.replace(
+                  "test_", "test_guards_")]
               for source in sorted((ROOT / "tests/guards").glob("test_*.c"))],
-             simulated(build, SEARCHES), simulated(build, ("line", "once")))
+             [[build / "tests/sim/test_sim_harm", part] for part in SEARCHES],
+             [[build / "tests/sim/test_sim_rare"]])
     missing = [str(p.relative_to(build))
-               for p in [*lists[0], *lists[1], *lists[2], build / SIMULATOR]
+               for p, *_ in [*lists[0], *lists[1], *lists[2],
+                             [build / SIMULATOR]]
                if not p.is_file()]
     if missing:
         sys.exit(f"{build} has no {', '.join(missing)}: BUILD is a directory "
@@ -157,11 +154,11 @@ def programs(build):
     return lists
 
 
-def run(program):
+def run(command):
     """(name, code, what it told)"""
-    done = subprocess.run([program], capture_output=True, text=True,
+    done = subprocess.run(command, capture_output=True, text=True,
                           timeout=SECONDS)
-    return program.name, done.returncode, done.stdout + done.stderr
+    return command[0].name, done.returncode, done.stdout + done.stderr
 
 
 def told(text):
@@ -182,22 +179,11 @@ def shown(page):
     return plays
 
 
-def searched_by(work):
-    """The program of SEARCHES that looks for seeds of such work."""
-    if work == "sentinels":
-        return "harm_sentinels"
-    if work == "readers" or work.startswith("permits"):
-        return "harm_permits"
-    return "harm"
-
-
 def played(plays):
-    """[guard, harm, by, ms] of the simulator: a row for each invariant and
-    program that searches."""
+    """[guard, harm, by, ms] of the simulator: a row for each invariant."""
     rows = {}
     for play in plays:
-        row = rows.setdefault(
-            (play.guard, play.invariant, searched_by(play.work)), [[], 0])
+        row = rows.setdefault((play.guard, play.invariant), [[], 0])
         some = ("1 server" if play.servers == "1"
                 else f"{play.servers} servers")
         with_faults = ("" if play.faults == "clean"
@@ -207,7 +193,7 @@ def played(plays):
         row[1] += int(play.ms)
     return [[guard, f"{INVARIANTS[which]} ({which})",
              "nxlock-sim: " + ", ".join(seeds), ms]
-            for (guard, which, _program), (seeds, ms) in rows.items()]
+            for (guard, which), (seeds, ms) in rows.items()]
 
 
 def world(play):
@@ -317,10 +303,10 @@ def arguments():
     return build, option, file
 
 
-def run_all(pool, programs_to_run, wrong):
+def run_all(pool, commands, wrong):
     """[(name, what it told)]"""
     texts = []
-    for name, code, text in pool.map(run, programs_to_run):
+    for name, code, text in pool.map(run, commands):
         if code == 0 and "[  SKIPPED ]" in text:
             print(f"{name} was skipped:\n{text}")
             sys.exit(77)

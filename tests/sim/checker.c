@@ -13,6 +13,12 @@
 #include "sim/replication.h"
 #include "sim/world.h"
 
+#define NAME_OF_LIST(name, says) [name] = #name,
+const char *const invariant_names[] = {INVARIANT_LIST(NAME_OF_LIST)};
+
+#define BROKEN_OF_LIST(name, says) [name] = #name " is broken:",
+static const char *const broken_words[] = {INVARIANT_LIST(BROKEN_OF_LIST)};
+
 void checker_broken(
     struct world *w, enum invariant which, const char *format, ...)
 {
@@ -24,10 +30,7 @@ void checker_broken(
     vsnprintf(c->why, sizeof(c->why), format, arguments);
     va_end(arguments);
     c->broken = which;
-    if (which < O1)
-        note(w, "I%llu is broken:", c->why, which);
-    else
-        note(w, "O%llu is broken:", c->why, INVARIANT_NUMBER(which));
+    note(w, broken_words[which], c->why, 0);
 }
 
 void checker_start(struct world *w)
@@ -289,7 +292,7 @@ static void check_fence(struct world *w, const struct worker *k)
     }
     f->of[f->count % FENCES_KEPT].number = fence;
     f->of[f->count++ % FENCES_KEPT].told_at = w->now;
-    w->fences++;
+    w->sum.fences++;
 }
 
 void checker_granted(struct world *w, struct worker *k)
@@ -304,11 +307,11 @@ void checker_granted(struct world *w, struct worker *k)
     if (share_of(w, k->token).weight == 0)
         progress_granted_alone(w, k->name);
     if (k->life.call != CALL_EXTEND)
-        w->grants++;
+        w->sum.grants++;
     if (k->life.call != CALL_EXTEND && share_of(w, k->token).weight > 0)
-        w->beside++;
+        w->sum.beside++;
     if (call_traits[k->life.call].acquires && k->life.handed_over)
-        w->lined++;
+        w->sum.lined++;
     if (call_traits[k->life.call].acquires && k->life.fence)
         check_fence(w, k);
 }
@@ -351,7 +354,7 @@ void checker_lapsed(
 {
     struct token *t = checker_facts(&w->checker, token);
     t->strayed |= 1u << server;
-    w->strays += stray && t->granted;
+    w->sum.strays += stray && t->granted;
 }
 
 void checker_left(struct world *w, uint64_t token)
@@ -366,7 +369,7 @@ void checker_handed(struct world *w, uint64_t token, const struct worker *heir)
      * that the heir knows nothing of. */
     t->strayed |= ~t->set;
     t->shared = true;
-    w->handed++;
+    w->sum.handed++;
     t->process = heir->process->index;
     t->life = heir->process->life;
 }

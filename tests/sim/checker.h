@@ -87,36 +87,38 @@ struct stranger;
 struct world;
 struct logged_write;
 
-enum invariant {
-    I1 = 1,
-    I2 = 2,
-    I3 = 3,
-    I4 = 4,
-    I5 = 5,
-    I6 = 6,
-    I8 = 8,
-    I9 = 9,
-    I10 = 10,
-    I11 = 11,
-    I12 = 12,
-    I14 = 14,
-    I15 = 15,
-    I16 = 16,
-    I17 = 17,
-    I18 = 18,
-    I19 = 19,
-    I20 = 20,
-    I21 = 21,
-    O1 = 22, /* ledger.h has these */
-    O2,
-    O3,
-    O4,
-    O5
-};
+/* In short; those of work that must be done once are in ledger.h. */
+#define INVARIANT_LIST(X)                                                      \
+    X(I1, "two never hold a name at once")                                     \
+    X(I2, "fencing numbers grow")                                              \
+    X(I3, "no lease is counted on for longer than the servers allow")          \
+    X(I4, "nobody deletes another one's key")                                  \
+    X(I5, "no key stands that nobody works with or owes")                      \
+    X(I6, "a free name is granted within its bound")                           \
+    X(I8, "a result that is told is true")                                     \
+    X(I9, "a loss is told before the deadline")                                \
+    X(I10, "a server is not asked twice at once")                              \
+    X(I11, "who says that a lock is busy has a witness")                       \
+    X(I12, "a token joins a line once")                                        \
+    X(I14, "nobody turns round and round while time stands still")             \
+    X(I15, "a living waiter keeps its place in line")                          \
+    X(I16, "a dead waiter is not granted the lock")                            \
+    X(I17, "waiters ask no more often than is documented")                     \
+    X(I18, "programs outside the line get their turn")                         \
+    X(I19, "what is told as held or recorded is on enough replicas")           \
+    X(I20, "a failover of so many servers loses none of that")                 \
+    X(I21, "who waits without a line beside holders is granted the lock")      \
+    X(O1, "work is not begun again before it is known what came of it")        \
+    X(O2, "work that was begun is found as busy or in doubt")                  \
+    X(O3, "who repeats work that is in doubt is told so")                      \
+    X(O4, "what was done stays done")                                          \
+    X(O5, "the first result is replayed")
+
+#define INVARIANT_OF_LIST(name, says) name,
+enum invariant { NO_INVARIANT, INVARIANT_LIST(INVARIANT_OF_LIST) INVARIANTS };
+
+extern const char *const invariant_names[INVARIANTS];
 #define INVARIANT(i) (1u << (i))
-/* "I1", "O2": the letter and the number. */
-#define INVARIANT_LETTER(i) ((i) < O1 ? 'I' : 'O')
-#define INVARIANT_NUMBER(i) ((i) < O1 ? (unsigned)(i) : (unsigned)(i)-21)
 #define ALL_INVARIANTS (~0u)
 
 /* What is known of a token. One bit of a mask for each server. */

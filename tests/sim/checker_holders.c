@@ -88,8 +88,8 @@ void checker_joins_holders(
         checker_broken(w, I1, "s%u has granted %llu permits of n%u, of %llu",
             s->index, (unsigned long long)held.used, name,
             (unsigned long long)held.most);
-    if (held.count > w->most_holders)
-        w->most_holders = held.count;
+    if (held.count > w->most.holders)
+        w->most.holders = held.count;
 }
 
 void checker_set_begins(struct world *w, struct model_server *s, unsigned name)

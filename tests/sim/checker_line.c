@@ -162,7 +162,7 @@ void checker_line_asks(struct world *w, const struct worker *k)
     struct load *load = &w->checker.load[k->process->index][k->index];
     uint64_t end = k->line.terms.wait_until;
     bool ends = end <= w->now + w->setting.patience_ns + LAST_REQUEST_SLACK;
-    w->asked++;
+    w->sum.asked++;
     if (w->now < load->least_at && !ends)
         checker_broken(w, I17,
             "c%u.%u asks for n%u %llu ms earlier than it has to",
@@ -214,7 +214,7 @@ void checker_gap_begins(struct world *w, unsigned name, unsigned ms)
     *g = (struct gap){.from = w->now,
         .until = w->now + gap - gap / 100 - 2 * MS,
         .turn_at = w->now + gap};
-    w->gaps++;
+    w->sum.gaps++;
 }
 
 void checker_gap_heard(struct world *w, unsigned name)
@@ -275,7 +275,7 @@ void checker_line_granted(struct world *w, struct model_server *s,
     checker_joins_in_pause(w, s, name);
     if (!w->checker.of_former)
         check_gap(w, name, release, may_set);
-    w->longest_line = q->count > w->longest_line ? q->count : w->longest_line;
+    w->most.in_line = q->count > w->most.in_line ? q->count : w->most.in_line;
 }
 
 /* --------------------------------------------------- programs outside: I1 */

@@ -8,62 +8,63 @@
 
 #include <stdbool.h>
 
-enum sim_guard {
-    SIM_GUARD_COMPARE,       /* only the owner's token deletes */
-    SIM_GUARD_FENCE_FLOOR,   /* fences are not behind the server's clock */
-    SIM_GUARD_NEVER_SHORTEN, /* waiting in line never shortens a lease */
-    SIM_GUARD_GRANT_ORDER,   /* a token leaves the line, is granted, is told */
-    SIM_GUARD_WINDOW,        /* a waiter that is silent counts as dead */
-    SIM_GUARD_FAR_WINDOW,    /* far behind in line, silence may last longer */
-    SIM_GUARD_CLOCK_BACK,    /* a clock that is set back empties no line */
-    SIM_GUARD_PLACE,         /* a waiter learns its place in line */
-    SIM_GUARD_GAP,           /* hand-overs leave the lock free now and then */
-    SIM_GUARD_GAP_KEPT,      /* in a gap nobody in line is granted the lock */
-    SIM_GUARD_GAP_ENDS,      /* a gap ends though the clock is set back */
-    SIM_GUARD_GAP_COMES,     /* the next gap comes though the clock goes back */
-    SIM_GUARD_FINGERPRINT,   /* a result is for one fingerprint */
-    SIM_GUARD_BEGIN_FREE,    /* work begins only if the lock is free */
-    SIM_GUARD_BEGIN_ONCE,    /* a token begins work once */
-    SIM_GUARD_HALT,        /* work in doubt begins only if that was asked for */
-    SIM_GUARD_DOUBTS,      /* attempts in doubt are counted */
-    SIM_GUARD_NO_END,      /* work in progress or in doubt never expires */
-    SIM_GUARD_TELL_OWN,    /* a verdict is about its own attempt */
-    SIM_GUARD_DONE_STAYS,  /* what was done first stays done */
-    SIM_GUARD_DONE_LATE,   /* a late done counts after a failure */
-    SIM_GUARD_UNSURE_LATE, /* a late unsure counts after a failure */
-    SIM_GUARD_LATE,        /* a late done that does not count leaves a doubt */
-    SIM_GUARD_FAILED_DOUBTS, /* a failure does not end earlier doubts */
-    SIM_GUARD_FORGET,        /* only the record that was seen is forgotten */
-    SIM_GUARD_UNBEGIN_OWN,   /* only the token's own begin is taken back */
-    SIM_GUARD_MARKER,        /* the marker key is about one history of data */
-    SIM_GUARD_OWN_WAIT,      /* WAIT counts behind the command that wrote */
-    SIM_GUARD_UNBEGIN_PROOF, /* the record proves that a begin has come */
-    SIM_GUARD_FIRST_ANSWER,  /* a new client waits for a majority, too */
-    SIM_GUARD_SMALLEST,      /* the smallest limit of all holders counts */
-    SIM_GUARD_HEAD,          /* the head of the holders knows a second kind */
-    SIM_GUARD_LEASE_OVER,    /* a lease that is over takes no permits */
-    SIM_GUARD_OVER_IS_GONE,  /* ... nor does it come again */
-    SIM_GUARD_END_PUT,       /* a short lease beside a long one ends no key */
-    SIM_GUARD_END_LEFT,      /* a key ends with the last lease that is left */
-    SIM_GUARD_COUNTS_ON,     /* a batch counts what it has granted itself */
-    SIM_GUARD_HELD_FIRST,    /* a token that holds permits takes no more */
-    SIM_GUARD_LEAVES_LINE,   /* who is granted permits leaves the line */
-    SIM_GUARD_TAKE_BEHIND,   /* who takes permits does not pass the line */
-    SIM_GUARD_AFTER_GAP,     /* ... nor after a gap, when it has no mark */
-    SIM_GUARD_PAUSE,         /* now and then nobody joins the holders */
-    SIM_GUARD_AS_JOINED,     /* a place in line is removed as it was taken */
-    SIM_GUARD_HOLD_BACK,     /* who waits without a line holds readers back */
-    SIM_GUARD_MARK_STAYS,    /* ... also when the last of them has left */
-    SIM_GUARDS
-};
+#define SIM_GUARD_LIST(X)                                                      \
+    X(COMPARE, "only the owner's token deletes")                               \
+    X(FENCE_FLOOR, "fences are not behind the server's clock")                 \
+    X(NEVER_SHORTEN, "waiting in line never shortens a lease")                 \
+    X(GRANT_ORDER, "a token leaves the line, is granted, is told")             \
+    X(WINDOW, "a waiter that is silent counts as dead")                        \
+    X(FAR_WINDOW, "far behind in line, silence may last longer")               \
+    X(CLOCK_BACK, "a clock that is set back empties no line")                  \
+    X(PLACE, "a waiter learns its place in line")                              \
+    X(GAP, "hand-overs leave the lock free now and then")                      \
+    X(GAP_KEPT, "in a gap nobody in line is granted the lock")                 \
+    X(GAP_ENDS, "a gap ends though the clock is set back")                     \
+    X(GAP_COMES, "the next gap comes though the clock goes back")              \
+    X(FINGERPRINT, "a result is for one fingerprint")                          \
+    X(BEGIN_FREE, "work begins only if the lock is free")                      \
+    X(BEGIN_ONCE, "a token begins work once")                                  \
+    X(HALT, "work in doubt begins only if that was asked for")                 \
+    X(DOUBTS, "attempts in doubt are counted")                                 \
+    X(NO_END, "work in progress or in doubt never expires")                    \
+    X(TELL_OWN, "a verdict is about its own attempt")                          \
+    X(DONE_STAYS, "what was done first stays done")                            \
+    X(DONE_LATE, "a late done counts after a failure")                         \
+    X(UNSURE_LATE, "a late unsure counts after a failure")                     \
+    X(LATE, "a late done that does not count leaves a doubt")                  \
+    X(FAILED_DOUBTS, "a failure does not end earlier doubts")                  \
+    X(FORGET, "only the record that was seen is forgotten")                    \
+    X(UNBEGIN_OWN, "only the token's own begin is taken back")                 \
+    X(MARKER, "the marker key is about one history of data")                   \
+    X(OWN_WAIT, "WAIT counts behind the command that wrote")                   \
+    X(UNBEGIN_PROOF, "the record proves that a begin has come")                \
+    X(FIRST_ANSWER, "a new client waits for a majority, too")                  \
+    X(SMALLEST, "the smallest limit of all holders counts")                    \
+    X(HEAD, "the head of the holders knows a second kind")                     \
+    X(LEASE_OVER, "a lease that is over takes no permits")                     \
+    X(OVER_IS_GONE, "... nor does it come again")                              \
+    X(END_PUT, "a short lease beside a long one ends no key")                  \
+    X(END_LEFT, "a key ends with the last lease that is left")                 \
+    X(COUNTS_ON, "a batch counts what it has granted itself")                  \
+    X(HELD_FIRST, "a token that holds permits takes no more")                  \
+    X(LEAVES_LINE, "who is granted permits leaves the line")                   \
+    X(TAKE_BEHIND, "who takes permits does not pass the line")                 \
+    X(AFTER_GAP, "... nor after a gap, when it has no mark")                   \
+    X(PAUSE, "now and then nobody joins the holders")                          \
+    X(AS_JOINED, "a place in line is removed as it was taken")                 \
+    X(HOLD_BACK, "who waits without a line holds readers back")                \
+    X(MARK_STAYS, "... also when the last of them has left")
+
+#define SIM_GUARD_OF_LIST(name, does) SIM_GUARD_##name,
+enum sim_guard { SIM_GUARD_LIST(SIM_GUARD_OF_LIST) SIM_GUARDS };
 
 extern bool sim_guard_off[SIM_GUARDS];
 #define guarded_here(guard) (!sim_guard_off[guard])
 
-/* False: no such guard. */
+/* By its name in small letters, as "send-time"; false: no such guard. */
 bool guard_turn_off(const char *name);
 void guards_turn_on(void);
-const char *guard_name(unsigned index);  /* NULL: no more */
-const char *guard_words(unsigned index); /* as where it is declared */
+/* Prints the name of each with what it does, in lines, to stdout. */
+void guards_print(void);
 
 #endif

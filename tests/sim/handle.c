@@ -64,7 +64,7 @@ static void lost(struct world *w, struct worker *k)
     note(w, "c%llu.%llu loses n%llu t%llu:", losses[k->renewal.loss],
         k->process->index, k->index, k->name, k->token);
     checker_lost(w, k);
-    w->losses++;
+    w->sum.losses++;
     program_lost(w, k);
 }
 
@@ -76,7 +76,7 @@ static void tell(struct world *w, struct worker *k, enum life_event event)
         break;
     case LIFE_RENEWED:
         checker_renewed(w, k);
-        w->renewals++;
+        w->sum.renewals++;
         break;
     case LIFE_LEASE_LOST:
         lost(w, k);
@@ -256,7 +256,7 @@ static void left_unless_cleaned(
     note(w, "c%llu.%llu leaves t%llu to its ttl", NULL, k->process->index,
         k->index, token);
     checker_left(w, token);
-    w->expired += w->now >= promised;
+    w->sum.expired += w->now >= promised;
 }
 
 static void acquire(struct world *w, struct worker *k, uint64_t wait_ns,

@@ -104,7 +104,7 @@ void ledger_began(
     enter(w, m->name, m->token);
     a->fingerprint = m->once.fingerprint;
     a->doubts = r->doubts;
-    w->begun++;
+    w->sum.begun++;
 }
 
 void ledger_found(struct world *w, const struct message *m,
@@ -128,7 +128,8 @@ void ledger_found(struct world *w, const struct message *m,
     if (open && found == FOUND_NOTHING && !m->once.retries)
         checker_broken(
             w, O2, "t%llu finds nothing begun of n%llu", token, name);
-    w->found[found]++;
+    w->sum.done += found == FOUND_DONE;
+    w->sum.in_doubt += found == FOUND_DOUBT;
 }
 
 static void told_done(struct world *w, const struct message *m, bool accepted,
@@ -141,7 +142,7 @@ static void told_done(struct world *w, const struct message *m, bool accepted,
     if (!accepted && !elsewhere)
         checker_broken(w, O4, "t%llu has done n%u, and is not believed",
             (unsigned long long)m->token, m->name);
-    w->late += !accepted;
+    w->sum.late += !accepted;
     l->late += !accepted;
     if (!accepted || l->done)
         return;
@@ -213,7 +214,7 @@ void ledger_unbegun(struct world *w, const struct message *m)
             "t%llu is taken back, though its caller was told of it",
             (unsigned long long)m->token);
     a->excused = true;
-    w->unbegun++;
+    w->sum.unbegun++;
 }
 
 /* ------------------------------------------------------ what the programs do
@@ -253,7 +254,7 @@ void ledger_acts(struct world *w, const struct worker *k)
             other != k->work.attempt)
             check_acts(w, k->work.attempt, other);
     attempt_of(w, k->work.attempt)->acted = true;
-    w->acts++;
+    w->sum.acts++;
 }
 
 bool ledger_may_act(const struct world *w, uint64_t token)

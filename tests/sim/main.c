@@ -4,6 +4,7 @@
  * The first seed that fails is told last, made small, with the command that
  * plays it again.
  */
+#include <stddef.h>
 #include <time.h>
 
 #include "sim/arguments.h"
@@ -56,134 +57,108 @@ static void print_broken(const struct arguments *a, const struct report *r)
     fflush(stdout);
 }
 
-/* What the worlds had in them of work that must be done once. */
-static void print_work(const struct report *all)
+/* ----------------------------------------------------------------- summary */
+
+struct summary {
+    struct world_sum sum;
+    struct world_most most;
+    uint64_t waited_long; /* seeds with more than half of the bound of I6 */
+};
+
+/* Both are nothing but numbers. */
+#define NUMBERS(type) (sizeof(type) / sizeof(uint64_t))
+
+static void add(struct summary *all, const struct report *r)
 {
-    printf("%llu begun, %llu taken back, %llu done, %llu late, %llu found "
-           "done, %llu in doubt\n",
-        (unsigned long long)all->begun, (unsigned long long)all->unbegun,
-        (unsigned long long)all->acts, (unsigned long long)all->late,
-        (unsigned long long)all->done,
-        (unsigned long long)all->earlier_token_possible);
+    const uint64_t *sum = (const uint64_t *)&r->sum;
+    const uint64_t *most = (const uint64_t *)&r->most;
+    uint64_t *all_sum = (uint64_t *)&all->sum;
+    uint64_t *all_most = (uint64_t *)&all->most;
+    for (size_t i = 0; i < NUMBERS(struct world_sum); i++)
+        all_sum[i] += sum[i];
+    for (size_t i = 0; i < NUMBERS(struct world_most); i++)
+        all_most[i] = later(all_most[i], most[i]);
+    all->waited_long += r->most.waited >= 50;
 }
 
-/* ... and of lines. */
-static void print_crowd(const struct report *all)
-{
-    printf("%llu gaps, %llu grants to strangers, %llu requests of waiters, "
-           "lines of up to %u\n",
-        (unsigned long long)all->gaps, (unsigned long long)all->turns_outside,
-        (unsigned long long)all->asked, all->longest_line);
-}
+#define SUM(name) offsetof(struct summary, sum.name)
+#define MOST(name) offsetof(struct summary, most.name)
 
-/* ... and of locks that several held. */
-static void print_permits(const struct report *all)
-{
-    printf("%llu grants beside others, up to %u holders at once, %llu gaps, "
-           "%llu grants to strangers, lines of up to %u\n",
-        (unsigned long long)all->beside, all->most_holders,
-        (unsigned long long)all->gaps, (unsigned long long)all->turns_outside,
-        all->longest_line);
-}
+static const struct {
+    const char *words;
+    size_t at;
+} shown[] = {
+    {"%llu grants", SUM(grants)},
+    {"%llu in line", SUM(lined)},
+    {"%llu fences", SUM(fences)},
+    {"%llu renewals", SUM(renewals)},
+    {"%llu losses", SUM(losses)},
+    {"%llu handed over", SUM(handed)},
+    {"%llu expired", SUM(expired)},
+    {"%llu troubles", SUM(troubles)},
+    {"%llu strays", SUM(strays)},
+    {"%llu requests of waiters", SUM(asked)},
+    {"lines of up to %llu", MOST(in_line)},
+    {"%llu gaps", SUM(gaps)},
+    {"%llu grants to strangers", SUM(turns_outside)},
+    {"%llu grants beside others", SUM(beside)},
+    {"up to %llu holders at once", MOST(holders)},
+    {"%llu exclusive grants beside readers", SUM(alone)},
+    {"for which somebody waited up to %llu ms", MOST(starved_ms)},
+    {"%llu times several names were held together", SUM(together)},
+    {"%llu begun", SUM(begun)},
+    {"%llu taken back", SUM(unbegun)},
+    {"%llu done", SUM(acts)},
+    {"%llu late", SUM(late)},
+    {"%llu found done", SUM(done)},
+    {"%llu in doubt", SUM(in_doubt)},
+    {"waits up to %llu %% of the bound", MOST(waited)},
+    {"%llu seeds with more than half of it",
+        offsetof(struct summary, waited_long)},
+    {"%llu steps", SUM(steps)},
+};
 
-/* ... and of readers. */
-static void print_readers(const struct report *all)
+/* What there was, and the hash of all histories. */
+static void print_summary(const struct arguments *a, const struct summary *all,
+    double ms, uint64_t hash)
 {
-    printf("%llu shared grants, up to %u holders at once, %llu exclusive ones, "
-           "for which somebody waited up to %u ms\n",
-        (unsigned long long)all->beside, all->most_holders,
-        (unsigned long long)all->alone, all->starved_ms);
-}
-
-static void print_several(const struct report *all)
-{
-    printf("%llu times several names were held together\n",
-        (unsigned long long)all->together);
-}
-
-static void add_work(struct report *all, const struct report *r)
-{
-    all->gaps += r->gaps;
-    all->turns_outside += r->turns_outside;
-    all->asked += r->asked;
-    if (r->longest_line > all->longest_line)
-        all->longest_line = r->longest_line;
-    all->beside += r->beside;
-    all->together += r->together;
-    if (r->most_holders > all->most_holders)
-        all->most_holders = r->most_holders;
-    all->alone += r->alone;
-    if (r->starved_ms > all->starved_ms)
-        all->starved_ms = r->starved_ms;
-    all->begun += r->begun;
-    all->unbegun += r->unbegun;
-    all->acts += r->acts;
-    all->late += r->late;
-    all->done += r->done;
-    all->earlier_token_possible += r->earlier_token_possible;
+    printf("%u servers, seeds %llu-%llu: ", a->options.servers,
+        (unsigned long long)a->from,
+        (unsigned long long)(a->from + a->count - 1));
+    for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++) {
+        const void *at = (const char *)all + shown[i].at;
+        unsigned long long number = *(const uint64_t *)at;
+        if (number) {
+            printf(shown[i].words, number);
+            fputs(", ", stdout);
+        }
+    }
+    printf("%.0f a second; hash %016llx\n",
+        ms > 0 ? (double)all->sum.steps * 1000 / ms : 0,
+        (unsigned long long)hash);
 }
 
 static int play(struct arguments *a)
 {
-    uint64_t grants = 0, fences = 0, renewals = 0, losses = 0;
-    uint64_t troubles = 0, steps = 0, strays = 0, hash = 0;
-    uint64_t handed = 0, expired = 0, lined = 0;
-    uint64_t failed = 0, too_few = 0, waited_long = 0;
-    unsigned waited = 0;
-    struct report all = {0};
+    struct summary all = {0};
+    uint64_t hash = 0, failed = 0, too_few = 0;
     clock_t began = clock();
     for (uint64_t i = 0; i < a->count; i++) {
-        uint64_t seed = a->from + i;
-        a->options.seed = seed;
+        a->options.seed = a->from + i;
         struct report r =
             world_run(&a->options, tells(a) && !failed ? stdout : NULL);
-        grants += r.grants;
-        fences += r.fences;
-        renewals += r.renewals;
-        losses += r.losses;
-        troubles += r.troubles;
-        steps += r.steps;
-        strays += r.strays;
-        handed += r.handed;
-        expired += r.expired;
-        lined += r.lined;
-        add_work(&all, &r);
+        add(&all, &r);
         hash = hash * 31 + r.hash;
-        waited = r.waited > waited ? r.waited : waited;
-        waited_long += r.waited >= 50;
         if (r.broken && failed++ == 0)
             print_broken(a, &r);
         if (r.too_few && !r.broken && too_few++ == 0)
             printf("seed %llu: only %llu grants and %llu troubles\n",
-                (unsigned long long)seed, (unsigned long long)r.grants,
-                (unsigned long long)r.troubles);
+                (unsigned long long)a->options.seed,
+                (unsigned long long)r.sum.grants,
+                (unsigned long long)r.sum.troubles);
     }
-    double ms = (double)(clock() - began) * 1000 / CLOCKS_PER_SEC;
-    printf(
-        "%u servers, seeds %llu-%llu: %llu grants, %llu in line, %llu fences, "
-        "%llu renewals, %llu losses, %llu handed over, %llu expired, "
-        "%llu troubles, %llu strays, "
-        "waits up to %u %% of the bound, %llu seeds with more than half of it, "
-        "%llu steps, %.0f a second; hash %016llx\n",
-        a->options.servers, (unsigned long long)a->from,
-        (unsigned long long)(a->from + a->count - 1),
-        (unsigned long long)grants, (unsigned long long)lined,
-        (unsigned long long)fences, (unsigned long long)renewals,
-        (unsigned long long)losses, (unsigned long long)handed,
-        (unsigned long long)expired, (unsigned long long)troubles,
-        (unsigned long long)strays, waited, (unsigned long long)waited_long,
-        (unsigned long long)steps, ms > 0 ? (double)steps * 1000 / ms : 0,
-        (unsigned long long)hash);
-    if (a->options.once)
-        print_work(&all);
-    if (a->options.crowd)
-        print_crowd(&all);
-    if (a->options.permits)
-        print_permits(&all);
-    if (a->options.readers)
-        print_readers(&all);
-    if (a->options.several)
-        print_several(&all);
+    print_summary(
+        a, &all, (double)(clock() - began) * 1000 / CLOCKS_PER_SEC, hash);
     if (failed || too_few)
         printf("%llu seeds failed, %llu had too little in them\n",
             (unsigned long long)failed, (unsigned long long)too_few);

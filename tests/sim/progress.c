@@ -30,7 +30,7 @@ void progress_granted(struct world *w, unsigned name)
 void progress_granted_alone(struct world *w, unsigned name)
 {
     w->progress.alone_at[name] = w->now;
-    w->alone += w->setting.readers;
+    w->sum.alone += w->setting.readers;
 }
 
 static uint64_t bound_of(const struct world *w, unsigned name)

@@ -103,7 +103,7 @@ static void hold(struct world *w, struct group *g)
     g->next_at = w->now + 1 + roll(w, g->renewed ? 2 * ttl : ttl / 2);
     if (chance(w, 3))
         g->next_at += ttl; /* it oversleeps */
-    w->together++;
+    w->sum.together++;
 }
 
 static void finish(struct world *w, struct group *g)

@@ -46,7 +46,7 @@ static bool breaks_without(struct options *options, const struct report *whole,
     options->only = &fewer;
     options->happened = &happened;
     struct report report = world_run(options, NULL);
-    *steps += report.steps;
+    *steps += report.sum.steps;
     if (!same_failure(&report, whole))
         return false;
     *kept = happened;

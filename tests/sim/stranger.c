@@ -104,7 +104,7 @@ static void heard(struct world *w, struct stranger *g)
     g->relies_until = g->sent_at + careful(g->ttl_ms);
     note(w, "stranger %llu holds n%llu t%llu", NULL, g->index, g->name,
         g->token);
-    w->turns_outside++;
+    w->sum.turns_outside++;
     go_to(w, g, STRANGER_HOLDS, hold);
     checker_stranger_holds(w, g);
 }

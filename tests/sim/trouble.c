@@ -5,6 +5,7 @@
  */
 #include "sim/trouble.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/promotion.h"
@@ -16,55 +17,15 @@
 /* Longer than a line lasts, and a gap may be. */
 #define FAR_BACK (45000 * MS)
 
+#define ROW_OF_LIST(trouble, name, does) {name, does},
 static const struct {
-    const char *name, *words;
-} kinds[TROUBLES] = {
-    [TROUBLE_SLOW] = {"slow",
-        "a server's messages take longer than any budget"},
-    [TROUBLE_CUT] = {"cut", "a connection is lost with what was on its way"},
-    [TROUBLE_LATE] = {"late", "... and what was on its way is applied later"},
-    [TROUBLE_CRASH] = {"crash", "a server restarts with its data"},
-    [TROUBLE_WIPE] = {"wipe", "a server restarts without its data"},
-    [TROUBLE_REWIND] = {"rewind", "a server restarts with older data"},
-    [TROUBLE_HANG] = {"hang", "a server stands still, its connections open"},
-    [TROUBLE_REFUSE] = {"refuse", "a server answers with errors"},
-    [TROUBLE_CLOCK] = {"clock",
-        "servers' clocks run wrong within the allowance, or step back"},
-    [TROUBLE_PAUSE] = {"pause", "a client stands still"},
-    [TROUBLE_DEATH] = {"death", "a client dies, and is begun again"},
-    [TROUBLE_CANCEL] = {"cancel", "a caller gives up"},
-    [TROUBLE_SKEW] = {"skew",
-        "a server's clock is stepped forward, by up to a lease"},
-    [TROUBLE_APART] = {"apart",
-        "servers' times of day differ by up to two minutes"},
-    [TROUBLE_LINE] = {"line", "a line is deleted, or its mark, or both"},
-    [TROUBLE_DEAF] = {"deaf", "a connection for messages is lost"},
-    [TROUBLE_HELD] = {"held", "messages are held up on their way"},
-    [TROUBLE_DENY] = {"deny",
-        "a release may not set keys, publish, or count listeners"},
-    [TROUBLE_STRANGER] = {"stranger",
-        "a program that knows nothing of lines sets a key"},
-    [TROUBLE_PROMOTE] = {"promote",
-        "a replica takes over, without the latest writes"},
-    [TROUBLE_SWITCHOVER] = {"switchover", "... with all of them"},
-    [TROUBLE_BACKLOG] = {"backlog", "a primary frees its replication backlog"},
-    [TROUBLE_REPLICA] = {"replica",
-        "a replica lags or is gone, or a server forgets its scripts"},
-    [TROUBLE_PART] = {"part", "servers, Sentinels and clients are parted"},
-    [TROUBLE_STOP] = {"stop", "a server is stopped, or gone, for longer"},
-    [TROUBLE_SENTINEL] = {"sentinel", "a Sentinel is stopped, or restarts"},
-    [TROUBLE_PLANNED] = {"planned",
-        "a Sentinel is told to replace the primary"},
-};
+    const char *name, *does;
+} kinds[] = {TROUBLE_LIST(ROW_OF_LIST)};
 
-const char *trouble_name(enum trouble trouble)
+void troubles_print(void)
 {
-    return kinds[trouble].name;
-}
-
-const char *trouble_words(enum trouble trouble)
-{
-    return kinds[trouble].words;
+    for (unsigned i = 0; i < TROUBLES; i++)
+        printf("  %-17s %s\n", kinds[i].name, kinds[i].does);
 }
 
 bool troubles_parse(const char *list, unsigned *mask)

@@ -18,6 +18,29 @@
 #define AFTER_ALL (1000 * MS)
 #define NAMES_FEW 4 /* of a world without handles of several names */
 
+const struct world_kind world_kinds[] = {
+    {.name = "locks"},
+    {.name = "once", .once = true},
+    {.name = "crowd", .crowd = true},
+    {.name = "permits", .permits = true},
+    {.name = "readers", .readers = true},
+    {.name = "several", .several = true},
+    {.name = "failover", .failover = true},
+    {.name = "replicas", .replicas = true},
+    {.name = "sentinels", .sentinels = true},
+    {.name = "permits-failover", .permits = true, .failover = true},
+    {.name = "permits-replicas", .permits = true, .replicas = true},
+    {.name = "permits-sentinels", .permits = true, .sentinels = true},
+};
+
+const struct world_kind *world_kind(const char *name)
+{
+    for (size_t i = 0; i < sizeof(world_kinds) / sizeof(*world_kinds); i++)
+        if (strcmp(world_kinds[i].name, name) == 0)
+            return &world_kinds[i];
+    return NULL;
+}
+
 /* --------------------------------------------------------- time and chance */
 
 void alarm_init(struct world *w, struct alarm *alarm,
@@ -158,9 +181,10 @@ static void choose_permits(struct world *w)
                                       : (int64_t)roll_from(w, 400, 3000);
     s->batch = chance(w, 50) ? 0 : (unsigned)roll_from(w, 1, 3);
     s->strangers = chance(w, 40) ? (unsigned)roll_from(w, 1, 2) : 0;
-    if (w->options.failover || w->options.replicas || w->options.sentinels)
+    if (w->options.kind->failover || w->options.kind->replicas ||
+        w->options.kind->sentinels)
         s->strangers = 0; /* nothing guards them */
-    if (w->options.sentinels)
+    if (w->options.kind->sentinels)
         s->processes = (unsigned)earlier(s->processes, PROCESSES_FEW);
     if (w->options.servers == 1)
         return;
@@ -259,20 +283,20 @@ static void choose(struct world *w)
     s->trouble_ns = roll_from(w, 5 * MS, 500 * MS);
     if (w->options.servers == 1)
         choose_line(w);
-    if (w->options.servers == 1 && w->options.once)
+    if (w->options.servers == 1 && w->options.kind->once)
         choose_work(w);
-    if (w->options.servers == 1 && w->options.crowd)
+    if (w->options.servers == 1 && w->options.kind->crowd)
         choose_crowd(w);
-    if (w->options.permits)
+    if (w->options.kind->permits)
         choose_permits(w);
-    if (w->options.readers)
+    if (w->options.kind->readers)
         choose_readers(w);
-    if (w->options.several)
+    if (w->options.kind->several)
         choose_several(w);
-    bool sentinels = w->options.servers == 1 && w->options.sentinels;
-    if (w->options.failover || w->options.replicas || sentinels)
+    bool sentinels = w->options.servers == 1 && w->options.kind->sentinels;
+    if (w->options.kind->failover || w->options.kind->replicas || sentinels)
         choose_failover(w);
-    if (w->options.replicas)
+    if (w->options.kind->replicas)
         choose_replicas(w);
     if (sentinels)
         choose_sentinels(w);
@@ -307,8 +331,8 @@ void world_start(struct world *w, const struct options *options)
         w->setting = *options->setting;
     else
         choose(w);
-    w->setting.failover =
-        options->failover || options->replicas || w->setting.sentinels;
+    w->setting.failover = options->kind->failover || options->kind->replicas ||
+                          w->setting.sentinels;
     list_init(&w->formers);
     checker_start(w);
     progress_start(w);
@@ -403,10 +427,10 @@ static bool enough(const struct world *w)
 {
     if (w->options.lasts_ns)
         return false; /* time ends it */
-    return w->grants >= w->options.least_grants &&
+    return w->sum.grants >= w->options.least_grants &&
            w->faults.happened >= w->options.least_troubles &&
-           (!w->setting.crowd || w->gaps > 0) &&
-           (!w->setting.readers || w->alone >= 3);
+           (!w->setting.crowd || w->sum.gaps > 0) &&
+           (!w->setting.readers || w->sum.alone >= 3);
 }
 
 struct report world_run(const struct options *options, FILE *out)
@@ -426,34 +450,14 @@ struct report world_run(const struct options *options, FILE *out)
     }
     report.broken = w->checker.broken;
     memcpy(report.why, w->checker.why, sizeof(report.why));
-    report.grants = w->grants;
-    report.troubles = w->faults.happened;
+    w->sum.troubles = w->faults.happened;
+    w->sum.steps = w->history.steps;
+    w->most.starved_ms = w->progress.starved_ms;
+    w->most.waited = w->progress.waited;
+    report.sum = w->sum;
+    report.most = w->most;
     memcpy(report.each, w->faults.each, sizeof(report.each));
-    report.fences = w->fences;
-    report.renewals = w->renewals;
-    report.losses = w->losses;
-    report.strays = w->strays;
-    report.handed = w->handed;
-    report.expired = w->expired;
-    report.lined = w->lined;
-    report.begun = w->begun;
-    report.unbegun = w->unbegun;
-    report.acts = w->acts;
-    report.late = w->late;
-    report.done = w->found[FOUND_DONE];
-    report.earlier_token_possible = w->found[FOUND_DOUBT];
-    report.gaps = w->gaps;
-    report.turns_outside = w->turns_outside;
-    report.asked = w->asked;
-    report.beside = w->beside;
-    report.together = w->together;
-    report.most_holders = w->most_holders;
-    report.alone = w->alone;
-    report.starved_ms = w->progress.starved_ms;
-    report.longest_line = w->longest_line;
-    report.waited = w->progress.waited;
     report.hash = w->history.hash;
-    report.steps = w->history.steps;
     if (out && report.broken) {
         if (!options->aloud)
             history_print(&w->history, 60, out);
@@ -466,8 +470,8 @@ struct report world_run(const struct options *options, FILE *out)
 void report_print(
     const struct report *report, const struct options *options, FILE *out)
 {
-    fprintf(out, "seed %llu, %u server%s: %c%u is broken: %s\n",
+    fprintf(out, "seed %llu, %u server%s: %s is broken: %s\n",
         (unsigned long long)options->seed, options->servers,
-        options->servers == 1 ? "" : "s", INVARIANT_LETTER(report->broken),
-        INVARIANT_NUMBER(report->broken), report->why);
+        options->servers == 1 ? "" : "s", invariant_names[report->broken],
+        report->why);
 }

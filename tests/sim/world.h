@@ -33,13 +33,9 @@ struct events {
     ((uint64_t)((process) >> 4) << 56 | (uint64_t)(n) << 8 |                   \
         (uint64_t)((process)&15) << 4 | (uint64_t)(worker))
 
-struct options {
-    uint64_t seed;
-    unsigned servers;  /* 1 ... MAX_SERVERS */
-    unsigned troubles; /* allowed, as a mask */
-    unsigned checked;  /* invariants, as a mask */
-    unsigned least_grants, least_troubles;
-    bool fences;    /* in every world, not in every second one */
+/* What programs do, and what befalls them, beside locks of one holder. */
+struct world_kind {
+    const char *name;
     bool once;      /* programs do work that must be done once */
     bool crowd;     /* many wait for a name, and strangers poll beside them */
     bool permits;   /* several hold a lock */
@@ -48,6 +44,20 @@ struct options {
     bool failover;  /* replicas take over */
     bool replicas;  /* ... and clients want them to have what they write */
     bool sentinels; /* ... and Sentinels decide that */
+};
+
+extern const struct world_kind world_kinds[]; /* the first: only locks */
+/* NULL: there is none of that name. */
+const struct world_kind *world_kind(const char *name);
+
+struct options {
+    uint64_t seed;
+    unsigned servers;  /* 1 ... MAX_SERVERS */
+    unsigned troubles; /* allowed, as a mask */
+    unsigned checked;  /* invariants, as a mask */
+    unsigned least_grants, least_troubles;
+    bool fences; /* in every world, not in every second one */
+    const struct world_kind *kind;
     bool aloud;
     const struct events *only; /* no others happen; NULL: all do */
     struct events *happened;   /* those that do are added; NULL */
@@ -59,7 +69,8 @@ struct options {
 #define OPTIONS_INIT                                                           \
     {                                                                          \
         .seed = 1, .servers = 1, .troubles = CLEAN_TROUBLES,                   \
-        .checked = ALL_INVARIANTS, .least_grants = 50, .least_troubles = 5     \
+        .checked = ALL_INVARIANTS, .least_grants = 50, .least_troubles = 5,    \
+        .kind = world_kinds                                                    \
     }
 
 /* What a seed decides about its world once. */
@@ -108,6 +119,29 @@ struct setting {
     unsigned sentinels, nodes;
 };
 
+/* What was in a world, or in many. */
+struct world_sum {
+    uint64_t grants, fences, renewals, losses, troubles, strays;
+    uint64_t lined;    /* grants after a wait in line */
+    uint64_t handed;   /* tokens, to an heir */
+    uint64_t expired;  /* leases whose handle ended too late for a release */
+    uint64_t beside;   /* grants of shared locks and permits */
+    uint64_t alone;    /* grants of an exclusive lock, with readers */
+    uint64_t together; /* grants of several names */
+    /* In lines: gaps, grants to strangers, JOINs and STAYs. */
+    uint64_t gaps, turns_outside, asked;
+    /* What became of work that must be done once. */
+    uint64_t begun, unbegun, acts, late, done, in_doubt;
+    uint64_t steps;
+};
+
+/* The most that there was at once, or that somebody waited. */
+struct world_most {
+    uint64_t holders, in_line;
+    uint64_t starved_ms; /* that I21 saw */
+    uint64_t waited;     /* that I6 saw, in % of its bound */
+};
+
 struct world {
     struct options options;
     struct setting setting;
@@ -126,37 +160,19 @@ struct world {
     struct stranger stranger[STRANGERS_MAX];
     bool stopping;
     unsigned begins[PROCESSES_MAX][WORKERS_MAX]; /* of all their lives */
-    unsigned turns; /* alarms since time has passed */
-    uint64_t grants, strays, fences, renewals, losses, handed, expired, lined;
-    /* What was in its lines: gaps, grants to strangers, JOINs and STAYs. */
-    uint64_t gaps, turns_outside, asked;
-    unsigned longest_line;
-    /* Grants of shared locks and permits; the most holders at once. */
-    uint64_t beside;
-    unsigned most_holders;
-    uint64_t alone;    /* grants of an exclusive lock, with readers */
-    uint64_t together; /* grants of several names */
-    /* What became of work that must be done once. */
-    uint64_t attempts, begun, unbegun, acts, late, found[FOUND_BUSY + 1];
+    unsigned turns;    /* alarms since time has passed */
+    uint64_t attempts; /* to do work once */
+    struct world_sum sum;
+    struct world_most most;
 };
 
 struct report {
     unsigned broken; /* the invariant; 0: none */
     char why[200];   /* ... in a sentence */
     bool too_few;    /* grants or troubles, unless it was told how long */
-    uint64_t grants, fences, renewals, losses, troubles, strays;
-    uint64_t handed;  /* tokens, to an heir */
-    uint64_t lined;   /* grants after a wait in line */
-    uint64_t expired; /* leases whose handle ended too late for a release */
-    uint64_t hash, steps, virtual_ns;
-    uint64_t begun, unbegun, acts, late, done, earlier_token_possible;
-    uint64_t gaps, turns_outside, asked;
-    uint64_t beside, together;
-    unsigned most_holders;
-    uint64_t alone;
-    unsigned starved_ms; /* the longest that I21 saw somebody wait */
-    unsigned longest_line;
-    unsigned waited; /* the longest that I6 saw, in % of its bound */
+    struct world_sum sum;
+    struct world_most most;
+    uint64_t hash, virtual_ns;
     uint64_t each[TROUBLES];
 };
 
