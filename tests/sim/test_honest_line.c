@@ -217,6 +217,21 @@ static bool unsteady(unsigned name)
            unsteady_name(name, now_us);
 }
 
+static redisReply *next_message(unsigned client)
+{
+    redisReply *r = NULL;
+    assert_int_equal(redisGetReply(listener[client], (void **)&r), REDIS_OK);
+    assert_string_equal(r->element[0]->str, "message");
+    return r;
+}
+
+/* Behind all that was sent. */
+static void send_last(unsigned client)
+{
+    freeReplyObject(redisCommand(context, "PUBLISH nxl:%llu:n0 last",
+        (unsigned long long)heard[client]->channel));
+}
+
 /* What was sent until now, at either one. */
 static void forget_messages(unsigned client)
 {
@@ -225,12 +240,37 @@ static void forget_messages(unsigned client)
     while ((node = list_pop(&heard[client]->down.messages)))
         free(list_entry(node, struct message, node));
     if (!last)
-        freeReplyObject(redisCommand(context, "PUBLISH nxl:%llu:n0 last",
-            (unsigned long long)heard[client]->channel));
+        send_last(client);
     while (!last) {
-        redisReply *r = NULL;
-        assert_int_equal(redisGetReply(listener[client], (void **)&r), 0);
+        redisReply *r = next_message(client);
         last = strcmp(r->element[2]->str, "last") == 0;
+        freeReplyObject(r);
+    }
+}
+
+/* The same, and no more. */
+static void assert_same_messages(void)
+{
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        struct list *node;
+        bool listens = heard[i]->channel != 0;
+        if (listens)
+            send_last(i);
+        while ((node = list_pop(&heard[i]->down.messages))) {
+            struct message *m = list_entry(node, struct message, node);
+            char name[80], text[120];
+            redisReply *r = next_message(i);
+            sprintf(name, "nxl:%s:n%u", channel_of(m->channel), m->name);
+            sprintf(text, "%s%s", m->kind == MESSAGE_HINT ? "?" : "",
+                text_of(m->token));
+            assert_string_equal(r->element[1]->str, name);
+            assert_string_equal(r->element[2]->str, text);
+            freeReplyObject(r);
+            free(m);
+        }
+        redisReply *r = listens ? next_message(i) : NULL;
+        if (listens)
+            assert_string_equal(r->element[2]->str, "last");
         freeReplyObject(r);
     }
 }
@@ -241,27 +281,6 @@ static void forget_all(void)
         forget_messages(i);
     freeReplyObject(redis_command(&server, "FLUSHALL", NULL));
     model->data = (struct data){0};
-}
-
-static void assert_same_messages(void)
-{
-    for (unsigned i = 0; i < CLIENTS; i++) {
-        struct list *node;
-        while ((node = list_pop(&heard[i]->down.messages))) {
-            struct message *m = list_entry(node, struct message, node);
-            bool hint = m->kind == MESSAGE_HINT;
-            char name[80];
-            redisReply *r = NULL;
-            sprintf(name, "nxl:%s:n%u", channel_of(m->channel), m->name);
-            assert_int_equal(redisGetReply(listener[i], (void **)&r), 0);
-            assert_string_equal(r->element[0]->str, "message");
-            assert_string_equal(r->element[1]->str, name);
-            assert_true(!hint || r->element[2]->str[0] == '?');
-            assert_string_equal(r->element[2]->str + hint, text_of(m->token));
-            freeReplyObject(r);
-            free(m);
-        }
-    }
 }
 
 static bool is_near(int64_t a, int64_t b)
@@ -285,8 +304,9 @@ enum {
 static redisReply *look(unsigned name)
 {
     static const char *const commands[] = {"MULTI", "TYPE n%u", "GET n%u",
-        "ZRANGE n%u 0 -1 WITHSCORES", "PTTL n%u", "ZRANGE {n%u}:nxl-l 0 -1",
-        "GET {n%u}:nxl-w", "PTTL {n%u}:nxl-w", "PTTL {n%u}:nxl-g", "EXEC"};
+        "ZRANGE n%u 0 -1 WITHSCORES", "PTTL n%u",
+        "ZRANGE {n%u}:nxl-l 0 -1 WITHSCORES", "GET {n%u}:nxl-w",
+        "PTTL {n%u}:nxl-w", "PTTL {n%u}:nxl-g", "EXEC"};
     size_t count = sizeof(commands) / sizeof(*commands);
     void *reply = NULL;
     for (size_t i = 0; i < count; i++)
@@ -360,10 +380,12 @@ static void assert_same_line(unsigned name, const redisReply *has)
     const redisReply *line = has->element[HAS_LINE];
     const redisReply *gap = has->element[HAS_GAP_LEFT];
     unsigned count = queue_length(&world, model, name);
-    assert_int_equal(line->elements, count);
+    assert_int_equal(line->elements, 2 * count);
     for (unsigned i = 0; i < count; i++) {
         const struct place *p = &q->place[i];
-        assert_string_equal(line->element[i]->str, member_of(p));
+        assert_string_equal(line->element[2 * i]->str, member_of(p));
+        assert_int_equal(atoll(line->element[2 * i + 1]->str),
+            (long long)p->ticket * (1 << 22) + p->seen);
     }
     assert_int_equal(gap->integer >= 0, queue_is_paced(&world, model, name));
     assert_int_equal(
@@ -390,7 +412,8 @@ static struct message some_message(bool polls)
     unsigned token = draw(TOKENS), client = token % (CLIENTS + 1);
     struct message m = {.kind = kinds[draw(10)], .name = draw(NAMES)};
     m.token = 1 + m.name * TOKENS + token;
-    if (polls && (m.kind == MESSAGE_JOIN || m.kind == MESSAGE_STAY))
+    if (polls && m.name != EXCLUSIVE &&
+        (m.kind == MESSAGE_JOIN || m.kind == MESSAGE_STAY))
         m.kind = MESSAGE_TAKE;
     if (m.kind == MESSAGE_TAKE && is_in_line(m.name, m.token))
         m.kind = MESSAGE_STAY; /* no client does both */
@@ -467,9 +490,6 @@ static void listen_or_not(unsigned client)
             listens ? "UNSUBSCRIBE" : "SUBSCRIBE", (unsigned long long)channel,
             i);
         assert_non_null(r);
-        if (strcmp(r->element[0]->str, "message") == 0)
-            fail_msg("the model did not send \"%s\" to %s", r->element[2]->str,
-                r->element[1]->str);
         freeReplyObject(r);
     }
     heard[client]->channel = listens ? 0 : channel;
@@ -574,7 +594,7 @@ static void test_same_line_and_holders(void **state)
         steps, left_out, (unsigned long long)world.most.holders, held_back);
     assert_true(left_out < steps / 2); /* a busy machine leaves out many */
     assert_true(world.most.holders >= 3);
-    assert_true(held_back >= steps / 100);
+    assert_true(held_back >= steps / 500);
 }
 
 static int begin(void **state)
