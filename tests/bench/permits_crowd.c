@@ -354,7 +354,7 @@ static int one_quorum(const char *url, int writers)
 int case_quorum(void)
 {
     struct redis servers[VOTERS] = {{0}};
-    struct delay delays[VOTERS] = {{0, 0, NULL}};
+    struct delay delays[VOTERS] = {{0}};
     double load[1] = {0};
     char url[200] = "";
     int rc = 0;

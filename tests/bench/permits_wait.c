@@ -167,7 +167,7 @@ static void print_handoffs(
 int case_handoff(void)
 {
     static double us[2][SCENES][BENCH_MAX_ROUNDS], rtt_us[BENCH_MAX_ROUNDS];
-    struct delay delay = {0, 0, NULL};
+    struct delay delay = {0};
     redisContext *redis = case_connect();
     char far[64];
     int rc = redis ? delay_start(&delay, cases_run.server.plain_port) : -1;

@@ -127,9 +127,7 @@ static void take_in(struct proxy *p, struct joint *j, enum proxy_way way)
     struct chunk *chunk = calloc(1, sizeof(*chunk));
     if (!chunk)
         abort();
-    int delay_ms = p->way[way].delay_ms;
-    /* The clock is cut to milliseconds: no delay is shorter than asked. */
-    chunk->due_ms = test_now_ms() + delay_ms + (delay_ms > 0);
+    chunk->due_ns = test_now_ns() + p->way[way].delay_ns;
     bytes_add(&chunk->bytes, data, (size_t)n);
     *flow->end = chunk;
     flow->end = &chunk->next;
@@ -142,7 +140,7 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
     struct way *rule = &p->way[way];
     struct flow *flow = &j->flow[way];
     int to = j->fd[1 - way];
-    int64_t now = test_now_ms();
+    uint64_t now = test_now_ns();
     bool held = proxy_is_held(p, j, way);
 
     if (way == PROXY_UP)
@@ -151,7 +149,7 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
         j->cut = true;
     if (j->stranded && way == PROXY_UP && !j->delivers)
         return;
-    while (!j->cut && !held && flow->first && flow->first->due_ms <= now) {
+    while (!j->cut && !held && flow->first && flow->first->due_ns <= now) {
         struct chunk *chunk = flow->first;
         size_t len = chunk->bytes.len;
         if (rule->cutting && len > rule->cut_after - flow->passed)
@@ -183,10 +181,10 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
         j->cut = true;
 }
 
-/* ms until the next chunk is due, -1: none waits for its time. */
-static int next_due(const struct proxy *p)
+/* How long until the next chunk is due; false: none waits for its time. */
+static bool next_due(const struct proxy *p, struct timespec *wait)
 {
-    int64_t now = test_now_ms(), next = -1;
+    uint64_t now = test_now_ns(), next = UINT64_MAX;
 
     for (size_t i = 0; i < PAIRS; i++)
         for (int w = 0; w < 2 && p->joints[i].used; w++) {
@@ -194,11 +192,12 @@ static int next_due(const struct proxy *p)
             if (!chunk || proxy_is_held(p, &p->joints[i], (enum proxy_way)w))
                 continue;
             /* One that is due already waits for its receiver's room. */
-            int64_t left = chunk->due_ms > now ? chunk->due_ms - now : 5;
-            if (next < 0 || left < next)
-                next = left;
+            uint64_t left = chunk->due_ns > now ? chunk->due_ns - now : 5000000;
+            next = left < next ? left : next;
         }
-    return (int)next;
+    wait->tv_sec = (time_t)(next / 1000000000);
+    wait->tv_nsec = (long)(next % 1000000000);
+    return next != UINT64_MAX;
 }
 
 static size_t fill(const struct proxy *p, struct pollfd *fds)
@@ -263,9 +262,10 @@ static void *run(void *data)
     pthread_mutex_lock(&p->lock);
     for (obey(p); !p->stopping; obey(p)) {
         size_t count = fill(p, fds);
-        int wait_ms = next_due(p);
+        struct timespec wait;
+        bool waits = next_due(p, &wait);
         pthread_mutex_unlock(&p->lock);
-        if (poll(fds, count, wait_ms) < 0 && errno != EINTR)
+        if (ppoll(fds, count, waits ? &wait : NULL, NULL) < 0 && errno != EINTR)
             abort();
         pthread_mutex_lock(&p->lock);
         if (fds[0].revents != 0 && read(p->wake[0], drain, sizeof(drain)) < 0 &&

@@ -35,6 +35,7 @@ const char *proxy_address(const struct proxy *p); /* 127.0.0.1:... */
 
 /* Every byte that comes from now on is passed on that much later. */
 void proxy_delay(struct proxy *p, enum proxy_way way, int ms);
+void proxy_delay_us(struct proxy *p, enum proxy_way way, uint64_t us);
 /* Nothing is passed on while held; afterwards everything is. */
 void proxy_hold(struct proxy *p, enum proxy_way way, bool held);
 /* The same for the clients that have the address 127.0.0.SOURCE. Of those that

@@ -14,7 +14,7 @@ enum { PAIRS = 128 };
 
 struct chunk {
     struct chunk *next;
-    int64_t due_ms;
+    uint64_t due_ns;
     struct bytes bytes;
 };
 
@@ -34,7 +34,7 @@ struct joint { /* client and server; fd[w] is the sender of way w */
 };
 
 struct way {
-    int delay_ms;
+    uint64_t delay_ns;
     bool held, dropped, cutting;
     bool held_from[256]; /* by the last byte of the client's address */
     size_t cut_after;

@@ -37,11 +37,16 @@ const char *proxy_address(const struct proxy *p)
     return strstr(p->tcp_url, "://") + 3;
 }
 
-void proxy_delay(struct proxy *p, enum proxy_way way, int ms)
+void proxy_delay_us(struct proxy *p, enum proxy_way way, uint64_t us)
 {
     pthread_mutex_lock(&p->lock);
-    p->way[way].delay_ms = ms;
+    p->way[way].delay_ns = us * 1000;
     pthread_mutex_unlock(&p->lock);
+}
+
+void proxy_delay(struct proxy *p, enum proxy_way way, int ms)
+{
+    proxy_delay_us(p, way, (uint64_t)ms * 1000);
 }
 
 void proxy_hold(struct proxy *p, enum proxy_way way, bool held)
