@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dials.h"
+#include "connect.h"
 
 enum { SETTLE_MS = 1000, IDLE_S = 3, EVENTS = 64 };
 

@@ -73,55 +73,39 @@ class Failover(Trial):
     def __init__(self, directory, options, event, guard):
         super().__init__(directory, options, event, guard)
         self.needed_s = needed_s(event.ttl_ms)
-        self.servers = [stage.Server(directory, f"s{i}", event.arguments)
-                        for i in range(3)]
-        self.links = [self.proxy(s) for s in self.servers]
-        self.primary = 0
-        self.front = self.proxy(self.now())
+        self.group = stage.Group(directory, self.proxy, event.arguments)
+        self.servers, self.links = self.group.servers, self.group.links
+        self.now, self.replicas = self.group.now, self.group.replicas
         self.times = None
 
     def url(self):
         guard = "&guard_failover=on" if self.guard == "on" else ""
-        return (f"{self.front.tcp_url}/?max_ttl_ms={self.event.ttl_ms}"
+        return (f"{self.group.front.tcp_url}/?max_ttl_ms={self.event.ttl_ms}"
                 f"{guard}")
-
-    def replicas(self):
-        return [i for i in range(3) if i != self.primary]
 
     def promoted(self):
         return [i for i in self.replicas()
                 if self.servers[i].info("replication", "role") == "master"]
 
-    def now(self):
-        return self.servers[self.primary]
-
-    def move(self):
-        """The address leads to the present primary."""
-        self.front.order("lead", self.now().socket)
-
     def follow(self, i):
         self.servers[i].ask("REPLICAOF", "127.0.0.1",
-                            self.links[self.primary].port)
+                            self.links[self.group.primary].port)
 
     def prepare(self):
         """All follow the primary and have its data; if there is a guard, all
         are so old that it refuses nothing before the event."""
         for i, server in enumerate(self.servers):
-            if server.process.poll() is not None:
-                server.start()
-                server.ready()
+            self.group.revive(i)
             self.links[i].order("hold", "down", 0)
             server.config("replica-announce-ip", "127.0.0.1")
             server.config("replica-announce-port", self.links[i].port)
         self.now().ask("REPLICAOF", "NO", "ONE")
         for i in self.replicas():
             self.follow(i)
-            stage.await_true(
-                lambda i=i: self.servers[i].info(
-                    "replication", "master_link_status") == "up",
-                "a replica is connected")
+            stage.await_true(lambda i=i: self.group.has_link(i),
+                             "a replica is connected")
         self.now().ask("FLUSHALL")
-        self.move()
+        self.group.move()
         if self.guard == "on":
             # The replicas' connections have to be old, too.
             time.sleep(self.needed_s + 1)
@@ -130,7 +114,7 @@ class Failover(Trial):
                     lambda s=server: int(s.info("server", "uptime_in_seconds"))
                     > self.needed_s + 1, "a server is old enough")
         if self.event.lost:
-            self.links[self.primary].order("hold", "down", 1)
+            self.links[self.group.primary].order("hold", "down", 1)
 
     def begin(self):
         super().begin()
@@ -138,10 +122,10 @@ class Failover(Trial):
 
     def promote(self, i):
         """The address leads to that one from now on."""
-        former = self.primary
+        former = self.group.primary
         self.servers[i].ask("REPLICAOF", "NO", "ONE")
-        self.primary = i
-        self.move()
+        self.group.primary = i
+        self.group.move()
         self.times.primary = stage.now_ns()
         for k in self.replicas():
             if k != former:
@@ -165,11 +149,7 @@ class Failover(Trial):
 
     def close(self):
         self.end()
-        for link in [*self.links, self.front]:
-            link.close()
-        for server in self.servers:
-            server.thaw()
-            server.kill()
+        self.group.close()
 
 
 # ------------------------------------------------------------------- events
@@ -194,7 +174,7 @@ def stopped(trial, wake_s, told_s):
     """Stopped, replaced, woken later with its connections still open, told of
     that at once or later, and cut off at last."""
     trial.aim()
-    former, old = trial.now(), trial.primary
+    former, old = trial.now(), trial.group.primary
     former.freeze()
     trial.begin()
     began = trial.times.began
@@ -241,9 +221,9 @@ def planned(trial):
     former.ask("FAILOVER")
     stage.await_true(trial.promoted, "FAILOVER is over")
     trial.begin()
-    trial.primary = trial.promoted()[0]
+    trial.group.primary = trial.promoted()[0]
     trial.contend(0.5)
-    trial.move()
+    trial.group.move()
     trial.times.primary = stage.now_ns()
     cut_off(trial, former)
 
@@ -298,8 +278,7 @@ def nine_tenths(waits):
 
 class Cell(Sum):
     def complaints(self):
-        """Why the cell does not hold, or proves nothing. A line that begins
-        with HARM counts, whatever a second run finds."""
+        """Why the cell does not hold, or proves nothing."""
         yield from self.of_guard() if self.guard == "on" else self.without()
 
     def of_guard(self):

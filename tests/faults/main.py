@@ -3,10 +3,6 @@
 1 when a cell is not as expected."""
 
 import argparse
-import multiprocessing
-import os
-import pathlib
-import shutil
 import sys
 import traceback
 
@@ -15,6 +11,7 @@ import document
 import faults
 import stage
 
+JOBS = 3  # cells at a time
 # One cell of each topology, those that show that two holders are seen, and
 # those that no test of tests/live tries.
 SHORT = [("lost-replies", "one"), ("failover-lagging", "replica"),
@@ -39,62 +36,19 @@ def arguments():
                         choices=[*stage.COLUMNS, "redlock"],
                         help="one, replica, redlock, or one column of it: "
                         "redlock2, redlock3")
-    parser.add_argument("--seed", type=seed, default=1,
+    parser.add_argument("--seed", type=int, default=1,
                         help="draws other faults (default 1)")
-    parser.add_argument("--seconds", type=seconds, default=4,
-                        help="of faults in each cell (default 4)")
-    parser.add_argument("--jobs", type=jobs, default=3,
-                        help="cells at a time (default 3)")
+    parser.add_argument("--seconds", type=stage.number(0.1, 3600, float),
+                        default=4, help="of faults in each cell (default 4)")
     parser.add_argument("--short", action="store_true",
                         help="some cells of each topology, for a quick test")
-    parser.add_argument("--write", metavar="FILE", type=writable,
-                        help="write the document")
-    parser.add_argument("--check", metavar="FILE", type=readable,
-                        help="play nothing; compare the document's faults, "
+    parser.add_argument("--check", metavar="FILE", type=argparse.FileType(),
+                        help="play nothing; compare the page's faults, "
                         "topologies and what is expected with those here")
     args = parser.parse_args()
     if not list(chosen(args)):
         parser.error("there is no such cell: " + "; ".join(exists(args)))
     return args
-
-
-def seed(text):
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
-    return int(text)
-
-
-def seconds(text):
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0
-    if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no number above 0 and up to 3600")
-    return value
-
-
-def jobs(text):
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no number from 1 to 100")
-    return int(text)
-
-
-def writable(name):
-    place = pathlib.Path(name)
-    if place.is_dir() or not os.access(
-            place if place.exists() else place.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{name} cannot be written")
-    return name
-
-
-def readable(name):
-    try:
-        return name, pathlib.Path(name).read_text()
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{name}: {error.strerror}")
 
 
 def exists(args):
@@ -135,28 +89,22 @@ def play(work):
 def main():
     args = arguments()
     if args.check:
-        name, text = args.check
-        wrong = document.stale(text)
+        wrong = document.stale(args.check.read())
         for what in wrong:
-            print(f"{name}: {what}", file=sys.stderr)
+            print(f"{args.check.name}: {what}", file=sys.stderr)
         return 1 if wrong else 0
-    if shutil.which(stage.servers.PROGRAM) is None:
-        skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
-        print(f"{stage.servers.PROGRAM} is not installed", file=sys.stderr)
-        return 77 if skip else 1
+    if stage.unplayed() is not None:
+        return stage.unplayed()
     work, seen = list(chosen(args)), []
-    # Processes, each with the cells it is given one after the other: what a
-    # cell starts dies with its process.
-    with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
+    with stage.pool(JOBS) as pool:
         for result in pool.imap_unordered(play, work):
             seen.append(result)
             print(document.line(result), flush=True)
     places = [(f.name, c) for f in faults.FAULTS for c in stage.COLUMNS]
     seen.sort(key=lambda r: places.index((r["fault"], r["column"])))
     bad = [r for r in seen if r["complaints"]]
+    print("\n" + document.tables(seen))
     print(f"\n{len(seen)} cells, {len(bad)} not as expected, seed {args.seed}")
-    if args.write:
-        pathlib.Path(args.write).write_text(document.page(seen, args))
     return 1 if bad or not seen else 0
 
 

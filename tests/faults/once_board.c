@@ -42,22 +42,9 @@ struct board *board_open(const char *path)
 void board_print(const struct board *board)
 {
     static const char *const names[COUNTS] = {
-        [COUNT_BEGUN] = "begun",
-        [COUNT_DONE] = "done",
         [COUNT_DOUBT] = "doubt",
-        [COUNT_BUSY] = "busy",
-        [COUNT_UNKNOWN] = "unknown",
-        [COUNT_ERROR] = "error",
-        [COUNT_OVER] = "over",
         [COUNT_TOLD] = "told",
         [COUNT_TELL_LOST] = "tell_lost",
-        [COUNT_SILENT] = "silent",
-        [COUNT_FAILED] = "failed",
-        [COUNT_UNSURE] = "unsure",
-        [COUNT_FREED] = "freed",
-        [COUNT_CLEARED] = "cleared",
-        [COUNT_CONFIRMED] = "confirmed",
-        [COUNT_LATE_ENDED] = "late_ended",
         [COUNT_STOPPED] = "stopped",
         [COUNT_WRONG] = "wrong",
     };

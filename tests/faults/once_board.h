@@ -12,24 +12,11 @@
 #include <stdint.h>
 
 enum board_count {
-    COUNT_BEGUN,      /* begins that were granted */
-    COUNT_DONE,       /* begins that found it done */
-    COUNT_DOUBT,      /* begins that found it in doubt */
-    COUNT_BUSY,       /* begins that found it in progress */
-    COUNT_UNKNOWN,    /* begins without an answer */
-    COUNT_ERROR,      /* begins that ended with an error */
-    COUNT_OVER,       /* begins whose lease was over when they were answered */
-    COUNT_TOLD,       /* verdicts that were accepted */
-    COUNT_TELL_LOST,  /* verdicts that came after another one had begun */
-    COUNT_SILENT,     /* verdicts without an answer */
-    COUNT_FAILED,     /* FAILED, before the charge */
-    COUNT_UNSURE,     /* UNSURE, before or after it */
-    COUNT_FREED,      /* handles freed without a verdict */
-    COUNT_CLEARED,    /* doubts that the checker ended with "no" */
-    COUNT_CONFIRMED,  /* doubts that the checker ended with "yes" */
-    COUNT_LATE_ENDED, /* not charged, because held() was false by then */
-    COUNT_STOPPED,    /* SIGSTOP of itself */
-    COUNT_WRONG,      /* what must never be; said on standard error */
+    COUNT_DOUBT,     /* begins that found it in doubt */
+    COUNT_TOLD,      /* verdicts that were accepted */
+    COUNT_TELL_LOST, /* verdicts that came after another one had begun */
+    COUNT_STOPPED,   /* SIGSTOP of itself */
+    COUNT_WRONG,     /* what must never be; said on standard error */
     COUNTS
 };
 

@@ -16,7 +16,6 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -191,9 +190,8 @@ def play(nxlock, line, options, nights, seed):
 
 
 def main(nxlock, page):
-    if shutil.which(stage.servers.PROGRAM) is None and \
-            os.environ.get("NXLOCK_SKIP_LIVE") == "1":
-        return 77
+    if stage.unplayed() is not None:
+        return stage.unplayed()
     nights = 336 if os.environ.get("NXLOCK_FULL") == "1" else 7
     seed = os.environ.get("NXLOCK_SEED", "2")
     line = cron_line(pathlib.Path(page))

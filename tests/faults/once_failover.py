@@ -19,7 +19,6 @@ number of the run: the schedule is the same for each wait_replicas."""
 import argparse
 import collections
 import contextlib
-import multiprocessing
 import os
 import pathlib
 import random
@@ -41,6 +40,7 @@ KEYS = 100000  # more than are charged
 WORKERS = 8
 ONE_IN = 2000  # steps of a worker that kill or stop it
 DONE, TOLD = 1, 4  # FLAG_DONE, FLAG_TOLD of once_board.h
+JOBS = 2  # cells at a time
 GOOD_S, BEHIND_S, REST_S = 0.8, (0.2, 0.4), 1.5
 SOME, SOME_S = 20, 20  # results that are told in a part, and in how long
 
@@ -142,53 +142,32 @@ class Run:
             raise RuntimeError(f"the workers have ended: {crowd.failure}")
 
 
-class Trial:
-    """Three servers, of which two follow the primary, each over a link of its
-    own, and the address of the primary."""
+class Trial(stage.Group):
+    """The link of a replica leads to the primary."""
 
     def __init__(self, directory, programs):
         self.directory = pathlib.Path(directory)
         self.programs = pathlib.Path(programs)
-        self.servers = [stage.Server(directory, f"s{i}") for i in range(3)]
-        self.primary = 0
-        self.links = [self.proxy() for _ in self.servers]
-        self.front = self.proxy()
-
-    def proxy(self):
-        return stage.Proxy(self.programs / "nxlock-fault-proxy", self.now())
-
-    def now(self):
-        return self.servers[self.primary]
-
-    def replicas(self):
-        return [i for i in range(3) if i != self.primary]
-
-    def move(self):
-        self.front.order("lead", self.now().socket)
+        super().__init__(directory, lambda server: stage.Proxy(
+            self.programs / "nxlock-fault-proxy", server))
 
     def hold(self, i):
         """This replica gets nothing any more."""
         self.links[i].order("hold", "down", 1)
 
-    def offset(self, i):
-        return int(self.servers[i].info("replication", "master_repl_offset"))
-
     def has_all(self, i):
-        return (self.servers[i].info("replication", "master_link_status")
-                == "up" and self.offset(i) == self.offset(self.primary))
+        return self.has_link(i) and self.offset(i) == self.offset(self.primary)
 
     def follow(self):
         """All others follow the primary, and have its data after a while; who
         was killed has nothing, and is started again."""
         for i in self.replicas():
-            server, link = self.servers[i], self.links[i]
-            if server.process.poll() is not None:
-                server.start()
-                server.ready()
+            link = self.links[i]
+            self.revive(i)
             link.order("hold", "down", 0)
             link.order("cut")
             link.order("lead", self.now().socket)
-            server.ask("REPLICAOF", "127.0.0.1", link.port)
+            self.servers[i].ask("REPLICAOF", "127.0.0.1", link.port)
 
     def gather(self):
         """All follow the primary, and there is no data."""
@@ -204,12 +183,6 @@ class Trial:
                  if self.servers[i].process.poll() is None]
         self.primary = max(alive, key=self.offset)
         self.now().ask("REPLICAOF", "NO", "ONE")
-
-    def close(self):
-        for proxy in [*self.links, self.front]:
-            proxy.close()
-        for server in self.servers:
-            server.kill()
 
 
 class Sum:
@@ -253,7 +226,6 @@ class Sum:
 
 
 def play(options, cell):
-    stage.servers.PROGRAM = options.server
     total = Sum(cell)
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(
@@ -271,20 +243,9 @@ def play(options, cell):
     return total
 
 
-def tell(sums):
-    """The table, then the results as TAP. Do all cells hold?"""
-    print("\n| servers that die | wait_replicas | told | of these while a "
-          "replica was behind | gone | runs with some gone | found by a begin "
-          "alone, and gone | told afterwards | charged twice, untold |\n|" +
-          "---:|" * 9 + "\n" +
-          "\n".join(s.row() for s in sums) + f"\n\n1..{len(sums)}")
-    good = True
-    for number, cell in enumerate(sums, 1):
-        complaints = list(cell.complaints())
-        good = good and not complaints
-        print(f"{'not ' if complaints else ''}ok {number} - {cell.name()}",
-              *complaints, sep="\n")
-    return good
+HEAD = ("| servers that die | wait_replicas | told | of these while a replica "
+        "was behind | gone | runs with some gone | found by a begin alone, and "
+        "gone | told afterwards | charged twice, untold |\n|" + "---:|" * 9)
 
 
 def arguments():
@@ -295,10 +256,6 @@ def arguments():
     parser.add_argument("--runs", type=int, default=20, help="of each cell")
     parser.add_argument("--seed", type=int, default=1,
                         help="draws other schedules (default 1)")
-    parser.add_argument("--jobs", type=int, default=2,
-                        help="cells at a time (default 2)")
-    parser.add_argument("--server", default=stage.servers.PROGRAM,
-                        help="default: $NXLOCK_REDIS_SERVER, or redis-server")
     parser.add_argument("--short", action="store_true",
                         help="one run of each cell")
     options = parser.parse_args()
@@ -309,15 +266,12 @@ def arguments():
 
 def main():
     options = arguments()
-    if shutil.which(options.server) is None:
-        skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
-        print(f"{options.server} is not installed", file=sys.stderr)
-        return 77 if skip else 1
-    # Processes: what a cell starts dies with its process.
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    if stage.unplayed() is not None:
+        return stage.unplayed()
+    with stage.pool(JOBS) as pool:
         sums = pool.starmap(
             play, [(options, cell) for cell in CELLS], chunksize=1)
-    return 0 if tell(sums) else 1
+    return 0 if stage.tell(HEAD, sums) else 1
 
 
 if __name__ == "__main__":

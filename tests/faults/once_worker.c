@@ -110,8 +110,6 @@ static int tell(struct job *job, int verdict, const char *result, size_t length)
         count(COUNT_TOLD);
     else if (rc == NXL_LOST)
         count(COUNT_TELL_LOST);
-    else
-        count(COUNT_SILENT);
     return rc;
 }
 
@@ -166,15 +164,12 @@ static bool settle_doubts(struct job *job)
     step();
     if (ledger_find(
             me.ledger, job->key, me.other, sizeof(me.other), &job->length)) {
-        count(COUNT_CONFIRMED);
         tell_done(job, me.other);
         return false;
     }
     step();
-    if (tell(job, NXL_ONCE_CLEAR, NULL, 0) != NXL_OK)
-        return false; /* in doubt again, when the handle is freed */
-    count(COUNT_CLEARED);
-    return true;
+    /* Else it is in doubt again, when the handle is freed. */
+    return tell(job, NXL_ONCE_CLEAR, NULL, 0) == NXL_OK;
 }
 
 /* Ends before the charge, now and then; whoever does has not charged. */
@@ -182,16 +177,13 @@ static bool gives_up(struct job *job)
 {
     switch (below(90)) {
     case 0:
-        count(COUNT_FREED);
         return true;
     case 1:
-        count(COUNT_UNSURE);
         (void)tell(job, NXL_ONCE_DOUBT, NULL, 0);
         return true;
     case 2:
     case 3:
     case 4:
-        count(COUNT_FAILED);
         (void)tell(job, NXL_ONCE_FAILED, NULL, 0);
         return true;
     default:
@@ -225,19 +217,14 @@ static void attempt(struct job *job)
         .length = job->length};
     if (!ledger_charge(me.ledger, &charge, me.mode == CHECK ? still_held : NULL,
             job->lock)) {
-        count(COUNT_LATE_ENDED);
         (void)tell(job, NXL_ONCE_FAILED, NULL, 0);
         return;
     }
     step();
-    if (below(80) == 0) {
-        count(COUNT_UNSURE);
+    if (below(80) == 0)
         (void)tell(job, NXL_ONCE_DOUBT, NULL, 0);
-    } else if (below(80) == 0) {
-        count(COUNT_FREED);
-    } else {
+    else if (below(80) > 0) /* else it says nothing */
         tell_done(job, me.receipt);
-    }
 }
 
 /* ----------------------------------------------------------------- the begin
@@ -247,7 +234,6 @@ static void found_done(struct job *job)
 {
     const nxl_record *r = &job->record;
     int64_t sum = receipt_sum(r->result, r->result_length);
-    count(COUNT_DONE);
     job->board->flags |= FLAG_DONE;
     job->board->ends++;
     if (!ledger_has(me.ledger, job->key, sum))
@@ -304,7 +290,6 @@ static void work(struct job *job)
     int rc = begin(job);
     switch (rc) {
     case NXL_OK:
-        count(COUNT_BEGUN);
         if (job->flags_before & FLAG_DONE)
             wrong(job, "was done, and is begun again");
         attempt(job);
@@ -316,18 +301,15 @@ static void work(struct job *job)
         found_doubt(job);
         break;
     case NXL_BUSY:
-        count(COUNT_BUSY);
         pause_ms(2);
         break;
     case NXL_LOST:
     case NXL_UNKNOWN:
-        count(rc == NXL_LOST ? COUNT_OVER : COUNT_UNKNOWN);
         break;
     case NXL_MISMATCH:
         wrong(job, "mismatch: %s", nxl_lock_errmsg(job->lock));
         break;
     default:
-        count(COUNT_ERROR);
         pause_ms(PAUSE_MS);
     }
     if (below(40) == 0)

@@ -414,8 +414,7 @@ EVENTS = {
 
 class Cell(Sum):
     def complaints(self):
-        """Why the cell does not hold, or proves nothing. A line that begins
-        with HARM counts, whatever a second run finds."""
+        """Why the cell does not hold, or proves nothing."""
         least = min(self.grants)
         if least < LEAST and self.guard in ("on", "off"):
             yield f"only {least} grants followed"

@@ -4,8 +4,11 @@ directory. Every process here dies with the one that started it. A server
 counts as started when it has answered, as stopped or killed when the kernel
 has said so: nothing is assumed after a while."""
 
+import argparse
+import multiprocessing
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -19,6 +22,49 @@ import servers
 READY_S = 20
 LINE_MS = 15000  # after the last one asked for its place
 SERVED_S = 40  # until each contender is granted the lock again
+
+
+def number(low, high, kind=int):
+    """What argparse takes for a type: a number within these bounds."""
+    def read(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not low <= value <= high:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is no number from {low} to {high}")
+        return value
+    return read
+
+
+def unplayed():
+    """Where there is no server: the exit status, 77 if it may be skipped."""
+    if shutil.which(servers.PROGRAM) is not None:
+        return None
+    print(f"{servers.PROGRAM} is not installed", file=sys.stderr)
+    return 77 if os.environ.get("NXLOCK_SKIP_LIVE") == "1" else 1
+
+
+def pool(jobs):
+    """Processes, each with the cells that it is given one after the other: what
+    a cell starts dies with its process."""
+    return multiprocessing.get_context("spawn").Pool(jobs)
+
+
+def tell(head, cells):
+    """The table of cells that have row(), name() and complaints(), then the
+    results as TAP. Do all hold? A complaint that begins with HARM counts,
+    whatever a second run finds."""
+    print("\n" + head + "\n" + "\n".join(c.row() for c in cells) +
+          f"\n\n1..{len(cells)}")
+    good = True
+    for count, cell in enumerate(cells, 1):
+        complaints = list(cell.complaints())
+        good = good and not complaints
+        print(f"{'not ' if complaints else ''}ok {count} - {cell.name()}",
+              *complaints, sep="\n")
+    return good
 
 
 def now_ns():
@@ -105,6 +151,48 @@ class Server(servers.Server):
         at = data.find(word.encode())
         if at >= 0:
             os.truncate(path, data.rfind(b"*", 0, at))
+
+
+class Group:
+    """Three servers, a link in front of each, and one address that leads new
+    connections to the primary."""
+
+    def __init__(self, directory, proxy, arguments=()):
+        self.servers = [Server(directory, f"s{i}", arguments)
+                        for i in range(3)]
+        self.primary = 0
+        self.links = [proxy(s) for s in self.servers]
+        self.front = proxy(self.now())
+
+    def now(self):
+        return self.servers[self.primary]
+
+    def replicas(self):
+        return [i for i in range(3) if i != self.primary]
+
+    def move(self):
+        """The address leads to the present primary."""
+        self.front.order("lead", self.now().socket)
+
+    def revive(self, i):
+        """One that was killed is started again."""
+        if self.servers[i].process.poll() is not None:
+            self.servers[i].start()
+            self.servers[i].ready()
+
+    def offset(self, i):
+        return int(self.servers[i].info("replication", "master_repl_offset"))
+
+    def has_link(self, i):
+        return self.servers[i].info(
+            "replication", "master_link_status") == "up"
+
+    def close(self):
+        for proxy in [*self.links, self.front]:
+            proxy.close()
+        for server in self.servers:
+            server.thaw()
+            server.kill()
 
 
 class Proxy:

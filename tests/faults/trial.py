@@ -8,12 +8,10 @@ the schedule is the same in both."""
 
 import argparse
 import collections
-import multiprocessing
 import os
 import pathlib
 import random
 import re
-import shutil
 import signal
 import sqlite3
 import statistics
@@ -226,7 +224,7 @@ class Sum:
     """What all runs of a cell have shown. A subclass has complaints()."""
 
     def __init__(self, rig, name, guard, options):
-        self.name, self.event = name, rig.events[name]
+        self.event_name, self.event = name, rig.events[name]
         self.guard, self.options = guard, options
         self.kinds = rig.trial(guard).kinds
         self.doubled = dict.fromkeys(self.kinds, 0)
@@ -262,10 +260,10 @@ class Sum:
         if not self.event.loses:
             any_of += ", loses none"
         return " | ".join(
-            [f"| {self.name}", self.guard, any_of, *cells]) + " |"
+            [f"| {self.event_name}", self.guard, any_of, *cells]) + " |"
 
-    def name_of_cell(self):
-        return f"{self.name}, guard {self.guard}"
+    def name(self):
+        return f"{self.event_name}, guard {self.guard}"
 
 
 # Of a rig: its name; what it is; its events; the trial of a guard; its sum;
@@ -279,7 +277,6 @@ Rig = collections.namedtuple(
 def play(rig, options, name, guard):
     """With --short, one without the guard that proves nothing is played again:
     on a busy machine the failover may take longer than a lease."""
-    stage.servers.PROGRAM = options.server
     for _ in range(SHORT_TRIES if options.short and guard != "on" else 1):
         found = play_once(rig, options, name, guard)
         if not list(found.complaints()):
@@ -297,7 +294,7 @@ def play_once(rig, options, name, guard):
                 doubles, first, grants, text = trial.run(
                     f"{options.seed}/{name}/{run}")
                 found.add(doubles, first, grants)
-                print(f"{found.name_of_cell()}, run {run}: two holders, "
+                print(f"{found.name()}, run {run}: two holders, "
                       "first grant, after it was possible: " +
                       "; ".join(f"{kind} {doubles[kind]}, {at:.2f}, {late:.2f}"
                                 for kind, (at, late) in first.items()) +
@@ -307,19 +304,10 @@ def play_once(rig, options, name, guard):
     return found
 
 
-def tell(rig, options, sums):
-    """The table, then the results as TAP. Do all cells hold?"""
-    print(f"\nseed {options.seed}; {rig.shows}\n\n"
-          f"| event | guard | two holders | {' | '.join(KINDS)} |\n"
-          f"|{'---|' * (3 + len(KINDS))}\n" +
-          "\n".join(s.row() for s in sums) + f"\n\n1..{len(sums)}")
-    good = True
-    for number, cell in enumerate(sums, 1):
-        complaints = list(cell.complaints())
-        good = good and not complaints
-        print(f"{'not ' if complaints else ''}ok {number} - "
-              f"{cell.name_of_cell()}", *complaints, sep="\n")
-    return good
+def head(rig, options):
+    return (f"seed {options.seed}; {rig.shows}\n\n"
+            f"| event | guard | two holders | {' | '.join(KINDS)} |\n"
+            f"|{'---|' * (3 + len(KINDS))}")
 
 
 def arguments(rig):
@@ -341,8 +329,6 @@ def arguments(rig):
     parser.add_argument("--busy", type=int, default=0,
                         help="so many processes take all the time they get "
                         "(default 0)")
-    parser.add_argument("--server", default=stage.servers.PROGRAM,
-                        help="default: $NXLOCK_REDIS_SERVER, or redis-server")
     parser.add_argument("--short", action="store_true",
                         help=f"{' and '.join(rig.short)} only, once with the "
                         "guard and once without; the first grant may be late")
@@ -353,10 +339,10 @@ def arguments(rig):
     return options
 
 
-def version(server):
-    """The first number of it."""
-    text = subprocess.run([server, "--version"], stdout=subprocess.PIPE,
-                          check=True, text=True).stdout
+def version():
+    """The first number of the server's."""
+    text = subprocess.run([stage.servers.PROGRAM, "--version"],
+                          stdout=subprocess.PIPE, check=True, text=True).stdout
     return int(re.search(r" v=(\d+)", text).group(1))
 
 
@@ -367,12 +353,10 @@ def keep_busy(processes):
 
 def main(rig):
     options = arguments(rig)
-    if shutil.which(options.server) is None:
-        skip = os.environ.get("NXLOCK_SKIP_LIVE") == "1"
-        print(f"{options.server} is not installed", file=sys.stderr)
-        return 77 if skip else 1
-    if rig.oldest > version(options.server):
-        print(f"{options.server} is too old: {rig.name} needs {rig.oldest}.0",
+    if stage.unplayed() is not None:
+        return stage.unplayed()
+    if rig.oldest > version():
+        print(f"the server is too old: {rig.name} needs {rig.oldest}.0",
               file=sys.stderr)
         return 77
     cells = [(rig, options, name, guard)
@@ -380,7 +364,6 @@ def main(rig):
              for guard in rig.guards(rig.events[name])
              if guard in (options.guard or [guard])]
     keep_busy(options.busy)  # until this process ends
-    # Processes: what a cell starts dies with its process.
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    with stage.pool(options.jobs) as pool:
         sums = pool.starmap(play, cells, chunksize=1)
-    return 0 if tell(rig, options, sums) else 1
+    return 0 if stage.tell(head(rig, options), sums) else 1
