@@ -19,35 +19,18 @@
 static void an_acquire_goes_whole(void **state)
 {
     static const struct row rows[] = {
-        {'a', 1, ACQUIRE, NULL},
         {'a', 1, ACQUIRE "+OK", "granted"},
         {'a', 1, ACQUIRE "nil", "busy"},
         {'a', 1, ACQUIRE ":1", BROKEN},
-        {'a', 1, ACQUIRE ":0", BROKEN},
-        {'a', 1, ACQUIRE "$OK", BROKEN},
-        {'a', 1, ACQUIRE "+QUEUED", BROKEN},
-        {'a', 1, ACQUIRE "[]", BROKEN},
-        {'a', 1, ACQUIRE "[+OK]", BROKEN},
-        {'a', 1, ACQUIRE "-OOM x", "full: OOM x"},
         {'a', 1, ACQUIRE "-READONLY x", "elsewhere: READONLY x"},
         {'a', 1, ACQUIRE NOSCRIPT, "retry: NOSCRIPT No matching script."},
         {'a', 1, ACQUIRE WRONGTYPE,
             "wrong type: WRONGTYPE Operation against a key"},
         {'a', 1, ACQUIRE "-PROXY gone", "server, unsure: PROXY gone"},
-        {'a', 1, ACQUIRE UNKNOWN "> SET k T NX PX 1000", NULL},
-        {'a', 1, ACQUIRE NOPERM "> SET k T NX PX 1000", NULL},
         {'A', 1, ACQUIRE_LEFT "+OK\n:1000", "granted"},
         {'A', 1, ACQUIRE_LEFT "nil\n:500", "busy 500"},
-        {'A', 1, ACQUIRE_LEFT "nil\n:0", "busy 0"},
-        {'A', 1, ACQUIRE_LEFT "nil\n:-1\n> TIME; GETRANGE k 0 511; PTTL k",
-            NULL},
-        {'A', 1, ACQUIRE_LEFT "nil\n:-2", "busy 0"},
-        {'A', 1, ACQUIRE_LEFT "nil\n" NOPERM, "busy"},
         {'A', 1, ACQUIRE_LEFT "nil\n:-3", BROKEN},
-        {'A', 1, ACQUIRE_LEFT "+OK\n+OK", BROKEN},
-        {'A', 1, ACQUIRE_LEFT "+OK\nnil", BROKEN},
         {'A', 1, ACQUIRE_LEFT "-OOM x\n:-2", "full: OOM x"},
-        {'A', 1, ACQUIRE_LEFT NOPERM ":-2\n> SET k T NX PX 1000; PTTL k", NULL},
     };
 
     (void)state;
@@ -59,25 +42,16 @@ static void an_extend(void **state)
     static const struct row rows[] = {
         {'e', 0, EXTEND, NULL},
         {'e', 0, EXTEND ":1000", "mine 1000"},
-        {'e', 0, EXTEND ":0", "mine 0"},
-        {'e', 0, EXTEND ":9223372036854775807", "mine 9223372036854775807"},
         {'e', 0, EXTEND ":-1", "mine for ever"},
         {'e', 0, EXTEND ":-2", "not mine"},
         {'e', 0, EXTEND ":-3", BROKEN},
         {'e', 0, EXTEND "nil", BROKEN},
-        {'e', 0, EXTEND "+OK", BROKEN},
-        {'e', 0, EXTEND "$1000", BROKEN},
-        {'e', 0, EXTEND "[:1000]", BROKEN},
         {'e', 0, EXTEND WRONGTYPE,
             "not mine: WRONGTYPE Operation against a key"},
-        {'e', 0, EXTEND "-" HIDDEN "-WRONGTYPE Operation",
-            "not mine: " HIDDEN "-WRONGTYPE Operation"},
         {'e', 0, EXTEND "-" HIDDEN "-READONLY x",
             "elsewhere: " HIDDEN "-READONLY x"},
         {'e', 0, EXTEND "-BUSY x", "retry: BUSY x"},
         {'e', 0, EXTEND "-ERR strange", "server, unsure: ERR strange"},
-        {'e', 0, EXTEND UNKNOWN WATCH, NULL},
-        {'e', 0, EXTEND NOPERM WATCH, NULL},
     };
 
     (void)state;
@@ -91,20 +65,12 @@ static void a_release(void **state)
         {'r', 0, RELEASE ":1", "mine"},
         {'r', 0, RELEASE ":0", "not mine"},
         {'r', 0, RELEASE ":2", "mine"}, /* handed over */
-        {'r', 0, RELEASE ":4", "mine"}, /* this user cannot hand over */
-        {'r', 0, RELEASE ":3", BROKEN}, /* it was in no line */
-        {'r', 0, RELEASE ":5", "mine"}, /* into a gap */
-        {'r', 0, RELEASE ":6", BROKEN},
         {'r', 0, RELEASE ":-1", BROKEN},
-        {'r', 0, RELEASE "nil", BROKEN},
-        {'r', 0, RELEASE "+OK", BROKEN},
-        {'r', 0, RELEASE "$1", BROKEN},
-        {'r', 0, RELEASE "[:1]", BROKEN},
+        {'r', 0, RELEASE UNKNOWN WATCH, NULL},
+        {'r', 0, RELEASE ":3", BROKEN}, /* it was in no line */
         {'r', 0, RELEASE WRONGTYPE,
             "not mine: WRONGTYPE Operation against a key"},
         {'r', 0, RELEASE "-MISCONF x", "refusing: MISCONF x"},
-        {'r', 0, RELEASE UNKNOWN WATCH, NULL},
-        {'r', 0, RELEASE NOPERM WATCH, NULL},
     };
 
     (void)state;
@@ -131,29 +97,16 @@ static void an_inspect(void **state)
     static const struct row rows[] = {
         {'i', 0, INSPECT, NULL},
         {'i', 0, INSPECT "[$other :77]", "seen 'other' 77"},
-        {'i', 0, INSPECT "[$ :-1]", "seen '' for ever"},
         {'i', 0, INSPECT "[$other :-2]", "seen 'other' 0"},
         {'i', 0, INSPECT "[$other :-3]", BROKEN},
+        {'i', 0, INSPECT NOPERM "> PTTL k; GETRANGE k 0 511; EXISTS k", NULL},
         {'i', 0, INSPECT "[]", "free"},
-        {'i', 0, INSPECT "nil", BROKEN},
-        {'i', 0, INSPECT ":0", BROKEN},
-        {'i', 0, INSPECT "$other", BROKEN},
-        {'i', 0, INSPECT "[$other]", BROKEN},
-        {'i', 0, INSPECT "[:1 $other]", BROKEN},
-        {'i', 0, INSPECT "[+other :1]", BROKEN},
-        {'i', 0, INSPECT "[nil :1]", BROKEN},
         {'i', 0, INSPECT "[$other nil]", BROKEN},
-        {'i', 0, INSPECT "[$other :1 :1]", BROKEN},
         {'i', 0, INSPECT WRONGTYPE,
             "wrong type: WRONGTYPE Operation against a key"},
-        {'i', 0, INSPECT NOPERM "> PTTL k; GETRANGE k 0 511; EXISTS k", NULL},
         {'I', 0, INSPECT "[$T :77]", "mine 77"},
         {'I', 0, INSPECT "[$T :-1]", "mine for ever"},
         {'I', 0, INSPECT "[$T@a :77]", "not mine"},
-        {'I', 0, INSPECT "[$ :77]", "not mine"},
-        {'I', 0, INSPECT "[]", "not mine"},
-        {'I', 0, INSPECT WRONGTYPE,
-            "not mine: WRONGTYPE Operation against a key"},
     };
 
     (void)state;
