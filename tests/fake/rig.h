@@ -26,7 +26,6 @@
 #define UNDO_T "EXPECT EVAL * 1 k $t\n"
 #define DROP_T "EXPECT EVALSHA * 1 k $t\n"
 #define OK "SEND +OK\\r\\n\n"
-#define NIL "SEND $-1\\r\\n\n"
 #define ONE "SEND :1\\r\\n\n"
 #define ZERO "SEND :0\\r\\n\n"
 #define GRANT SET_T OK

@@ -98,29 +98,6 @@ static const char *arrived(void)
     return pair.got;
 }
 
-static void a_full_socket_blocks_and_goes_on(void **state)
-{
-    (void)state;
-    size_t len = sizeof(pair.got) - 1;
-    char *much = malloc(len + 1);
-
-    assert_non_null(much);
-    for (size_t i = 0; i < len; i++)
-        much[i] = (char)('a' + i % 26);
-    much[len] = '\0';
-    add(much, 1);
-    flush();
-    assert_true(pair.conn.blocked);
-    assert_true(buf_len(&pair.conn.out) > 0);
-    while (pair.conn.blocked) {
-        arrived();
-        flush();
-    }
-    assert_int_equal(buf_len(&pair.conn.out), 0);
-    assert_string_equal(arrived(), much);
-    free(much);
-}
-
 static void a_peer_that_is_gone(void **state)
 {
     (void)state;
@@ -331,7 +308,6 @@ static void no_memory_closes_the_descriptor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        conn_test(a_full_socket_blocks_and_goes_on),
         conn_test(a_peer_that_is_gone),
         conn_test(replies_come_in),
         conn_test(too_much_is_a_broken_protocol),

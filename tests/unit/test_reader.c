@@ -172,25 +172,6 @@ static void bytes_fed_may_be_overwritten(void **state)
     check(next(), REPLY_STATUS, "more");
 }
 
-static void many_replies_at_once(void **state)
-{
-    char text[32];
-
-    (void)state;
-    for (int i = 0; i < 5000; i++) {
-        int len =
-            snprintf(text, sizeof(text), "*2\r\n:%d\r\n$4\r\n%04d\r\n", i, i);
-        assert_true(reader_feed(reader, text, (size_t)len));
-    }
-    for (int i = 0; i < 5000; i++) {
-        const struct reply *reply = next();
-        snprintf(text, sizeof(text), "%04d", i);
-        assert_int_equal(reply->items[0].integer, i);
-        check(&reply->items[1], REPLY_STRING, text);
-    }
-    none();
-}
-
 static void a_long_text_fits_exactly(void **state)
 {
     static char text[READER_TEXT + 1];
@@ -355,18 +336,6 @@ static void nothing_waits_for_ever(void **state)
     assert_false(reader_feed(reader, much, 1));
 }
 
-static void replies_taken_make_room(void **state)
-{
-    char text[1000 + 10];
-
-    (void)state;
-    snprintf(text, sizeof(text), "$1000\r\n%01000d\r\n", 0);
-    for (int i = 0; i < 1000; i++) {
-        feed(text);
-        assert_int_equal(next()->bytes.len, 1000);
-    }
-}
-
 static void depth_costs_nothing(void **state)
 {
     static char deep[4 * 50000];
@@ -433,14 +402,12 @@ int main(void)
         TEST(every_kind_is_read),
         TEST(a_reply_may_be_cut_anywhere),
         TEST(bytes_fed_may_be_overwritten),
-        TEST(many_replies_at_once),
         TEST(a_long_text_fits_exactly),
         TEST(a_longer_text_is_cut),
         TEST(nothing_else_is_cut),
         TEST(what_breaks_the_protocol_is_shown),
         TEST(resp3_is_refused),
         TEST(nothing_waits_for_ever),
-        TEST(replies_taken_make_room),
         TEST(depth_costs_nothing),
         TEST(reset_forgets),
         TEST(idle_is_when_all_was_taken),
