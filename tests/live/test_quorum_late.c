@@ -4,6 +4,7 @@
  * round gives them: what a lost round leaves on its way is undone in order, so
  * that at no server the next one of the same contender ever meets it; nothing
  * waits for its ttl to end; and nobody dials a server because it is slow.
+ * One round, exactly: live/scenes/quorum_stranded.scenes.
  *
  * NXLOCK_SEED=N repeats the choice of delays; NXLOCK_FULL=1 takes a minute.
  */
@@ -63,42 +64,6 @@ static nxl_lock *labelled_lock(nxl_client *client, int who)
 static long long expired(size_t i)
 {
     return server_number(&servers[i], "stats", "expired_keys");
-}
-
-/* ------------------------------------------------------ one round, exactly */
-
-/* Round k is lost: granted here, refused there, and late at the third, by
- * whom it is applied when round k + 1 has been granted by the others. */
-static void late_grant(void **state)
-{
-    nxl_client *client = proxied_client(3, TERMS);
-    nxl_lock *lock = labelled_lock(client, 0);
-    connect_all(client);
-    monitors_open();
-    redis_run(&servers[1], "SETEX", "k", "60", "other", NULL);
-    proxy_hold(proxies[2], PROXY_UP, true);
-    int rc = nxl_lock_acquire(lock, 0);
-    assert_true(rc == NXL_UNKNOWN || rc == NXL_BUSY);
-    char first[TOKEN_TEXT] = "";
-    memcpy(first, nxl_lock_token(lock), TOKEN_TEXT - 1);
-    assert_eventually(!redis_exists(&servers[0], "k"));
-    redis_run(&servers[1], "UNLINK", "k", NULL);
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    assert_int_equal(standing(2, "k", lock), 2);
-    assert_false(redis_exists(&servers[2], "k"));
-    proxy_hold(proxies[2], PROXY_UP, false);
-    assert_eventually(stands_at(2, "k", lock));
-    monitors_catch_up();
-    struct monitor *m = &monitor[2];
-    assert_int_equal(m->own_in_way, 0);
-    assert_true(m->tokens >= 2);
-    assert_memory_equal(m->token[0], first, TOKEN_TEXT - 1);
-    assert_memory_equal(
-        m->token[m->tokens - 1], nxl_lock_token(lock), TOKEN_TEXT - 1);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    assert_eventually(keys_at(3, "k") == 0);
-    assert_int_equal(proxy_accepted(proxies[2]), 1);
-    end(lock, client);
 }
 
 /* ------------------------------------------------------------ all at random */
@@ -296,7 +261,6 @@ static int clean_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        late_test(late_grant),
         late_test(late_at_random),
         late_test(late_and_cut),
     };

@@ -261,40 +261,12 @@ static void the_keeper_is_there_while_needed(void **state)
     assert_int_equal(count_threads(), before);
 }
 
-/* A child has no keeper: it holds nothing, and disturbs nothing. */
-static void fork_in_the_middle(void **state)
-{
-    client = new_client("");
-    nxl_lock *own = kept_lock(client, "k", NULL);
-    assert_result(nxl_lock_acquire(own, 0), NXL_OK, own);
-    for (int i = 0; i < 20; i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            bool bad = nxl_lock_held(own) ||
-                       nxl_lock_release(own) != NXL_E_FORKED ||
-                       nxl_client_loss_fd(client) != -1 ||
-                       nxl_lock_loss(own, NULL, 0) != NXL_LOSS_NONE;
-            nxl_lock_free(own);
-            nxl_client_free(client);
-            _exit(bad);
-        }
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-        test_pause_ms(37);
-    }
-    assert_true(nxl_lock_held(own));
-    assert_result(nxl_lock_release(own), NXL_OK, own);
-    end(own, client);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(at_random),
         live_test(the_keeper_comes_and_goes),
         live_test(the_keeper_is_there_while_needed),
-        live_test(fork_in_the_middle),
     };
     return live_run_long("renewal in threads");
 }
