@@ -125,17 +125,6 @@ static void a_stray_comma_is_named(void **state)
     assert_null(strstr(error.data, "two"));
 }
 
-/* A word is no number, and what is one, of three, is said. */
-static void a_switch_tells_its_values(void **state)
-{
-    (void)state;
-    refused(
-        "redis://a?guard_restarts=true", NXL_E_URL, "must be auto, on or off");
-    refused("redis://a?guard_restarts=1", NXL_E_URL, "must be auto, on or off");
-    refused("redis://a?durable=yes", NXL_E_URL, "must be 1 (on) or 0 (off)");
-    refused("redis://a?interop=2", NXL_E_URL, "must be 1 (on) or 0 (off)");
-}
-
 static void an_address_is_named_once(void **state)
 {
     (void)state;
@@ -465,7 +454,6 @@ int main(void)
         cmocka_unit_test(fifteen_at_most),
         cmocka_unit_test(an_error_names_its_url),
         cmocka_unit_test(a_stray_comma_is_named),
-        cmocka_unit_test(a_switch_tells_its_values),
         cmocka_unit_test(an_address_is_named_once),
         cmocka_unit_test(the_client_is_of_one_mind),
         cmocka_unit_test(a_server_has_its_own),

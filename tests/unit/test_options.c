@@ -173,12 +173,6 @@ static void retry_delays(void **state)
         {7, 7, 7, 7},
         {3600000, 3600000, 3600000, 3600000},
         {8, 7, 0, 0},
-        {-1, 0, 0, 0},
-        {0, -1, 0, 0},
-        {3600001, 0, 0, 0},
-        {0, 3600001, 0, 0},
-        {0, INT64_MAX, 0, 0},
-        {INT64_MIN, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
@@ -211,8 +205,6 @@ static void names_and_labels(void **state)
     options.name_length = SIZE_MAX;
     assert_false(options_lock(&client, "x", &options, &set));
     options.name_length = 0;
-    options.label = "a b";
-    assert_refused(&options, "label");
     options.label = "db7";
     options.user = &set;
     assert_true(accepts(&options));
@@ -236,13 +228,6 @@ static void client_sizes(void **state)
     options.size = 0;
     assert_false(client_accepts(&options));
     assert_contains(client.errmsg.data, "nxl_client_options.size is 0");
-    memset(&options, 0xee, sizeof(options));
-    options.size = offsetof(nxl_client_options, max_ttl_ms);
-    options.timeout_ms = 77;
-    struct settings settings;
-    assert_true(options_client(&options, &settings, &client.errmsg));
-    assert_int_equal(settings.timeout_ms, 77);
-    assert_int_equal(settings.max_ttl_ms, 60000);
 }
 
 /* The structure of an older program ends before prefix and errbuf; what lies
