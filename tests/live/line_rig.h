@@ -246,9 +246,10 @@ static inline uint64_t score_of(const char *token)
 static inline void peer_as(struct peer *p, const char *rights)
 {
     char line[512], *save;
-    const char *argv[40] = {
-        "ACL", "SETUSER", "u", "reset", "on", "nopass", "+eval", "+evalsha"};
-    int argc = 8;
+    /* Redis 6.2 lets a new user have all channels. */
+    const char *argv[40] = {"ACL", "SETUSER", "u", "reset", "resetchannels",
+        "on", "nopass", "+eval", "+evalsha"};
+    int argc = 9;
 
     snprintf(line, sizeof(line), "%s", rights);
     for (char *w = strtok_r(line, " ", &save); w;

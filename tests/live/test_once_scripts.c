@@ -28,6 +28,23 @@ static void the_cases(void **state)
 }
 
 /* Whatever a user may not do: a call is refused as a whole, or done. */
+static void without_rights(const char *const *rights, size_t count)
+{
+    struct peer user;
+    cell_may_fail = true;
+    cell_peer = &user;
+    for (size_t i = 0; i < count; i++) {
+        peer_as(&user, rights[i]);
+        cells_refused = 0;
+        assert_table(7);
+        if (!strstr(rights[i], "pexpire") && !strstr(rights[i], "psetex"))
+            assert_true(cells_refused > 0);
+        redisFree(user.c);
+    }
+    cell_peer = &peer;
+    cell_may_fail = false;
+}
+
 static void rights_that_are_missing(void **state)
 {
     static const char *const rights[] = {
@@ -42,26 +59,22 @@ static void rights_that_are_missing(void **state)
         "+@all &* ~k ~{k}:once",
         "+@all &* ~k ~{k}:f",
         "+@all &* ~{k}:once ~{k}:f",
+    };
+    redis_needs_acl(&server);
+    without_rights(rights, sizeof(rights) / sizeof(rights[0]));
+}
+
+/* Since Redis 7 there are keys that a user may only read, or only write. */
+static void rights_to_half_a_key(void **state)
+{
+    static const char *const rights[] = {
         "+@all &* %R~k ~{k}:once ~{k}:f",
         "+@all &* ~k %R~{k}:once ~{k}:f",
         "+@all &* ~k ~{k}:once %R~{k}:f",
         "+@all &* %W~k ~{k}:once ~{k}:f",
     };
-    struct peer user;
-
-    redis_needs_acl(&server);
-    cell_may_fail = true;
-    cell_peer = &user;
-    for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
-        peer_as(&user, rights[i]);
-        cells_refused = 0;
-        assert_table(7);
-        if (!strstr(rights[i], "pexpire") && !strstr(rights[i], "psetex"))
-            assert_true(cells_refused > 0);
-        redisFree(user.c);
-    }
-    cell_peer = &peer;
-    cell_may_fail = false;
+    redis_needs(&server, 7, "permissions to read a key");
+    without_rights(rights, sizeof(rights) / sizeof(rights[0]));
 }
 
 static void set_memory(bool full)
@@ -102,6 +115,7 @@ int main(void)
         once_test(the_table),
         once_test(the_cases),
         once_test(rights_that_are_missing),
+        once_test(rights_to_half_a_key),
         once_test(memory_that_is_full),
     };
     return cmocka_run_group_tests_name(
