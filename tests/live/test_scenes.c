@@ -464,6 +464,7 @@ int main(int argc, char **argv)
     int failed = 0;
     if (argc != 2)
         return 2;
+    signal(SIGPIPE, SIG_DFL); /* whoever raises it ends this program */
     read_scenes(argv[1]);
     const char *base = strrchr(argv[1], '/');
     snprintf(file.name, sizeof(file.name), "%s", base ? base + 1 : argv[1]);
