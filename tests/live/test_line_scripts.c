@@ -88,6 +88,8 @@ static const struct permit_row line_rows[] = {
         "leave b yes; line 1; release a yes; holder none;"
         "lasts {k}:nxl-w 1 15000; stay E yes; join M no; release E yes;"
         "holder M; quiet"},
+    {"a holder in line that cannot be told is not the first",
+        "put E 1 0; set E yes; join b first; line 2; holder E"},
     {"after the last ticket all others join anew",
         "set h 10000 yes; put a 2147483645 0; join b behind; line 2;"
         "join c first; line 1; stay a gone"},

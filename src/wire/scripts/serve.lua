@@ -70,7 +70,7 @@ local function serve(s, key, line, now, me)
                 end
             end
             -- Nobody fits beside an exclusive lock.
-            alone = w.alive and s == w.token
+            alone = w.alive and not w.deaf and s == w.token
             if stop or done or alone then
                 break
             end
