@@ -142,7 +142,7 @@ AS_U = "NXLOCK_PASSWORD=Zqx7 ?user=u"
 RIGHTS = (
     ("db ACL SETUSER u on >Zqx7 ~job:* +@all", "OK"),
     (f"{AS_U} run job:9 --every 1h -- true", 77, "key '{job:9}:every'",
-     "'nxlock doctor job:9'"),
+     "'nxlock doctor job:9'", "not that of --every"),
     ("db ACL SETUSER u ~{job:*", "OK"),
     (f"{AS_U} run job:9 --every 1h -- true", 0),
     ("db ACL SETUSER u ~{job}x", "OK"),

@@ -257,6 +257,8 @@ DENIED = (
          "cannot acquire 'x'", "WRONGPASS", "!n0"),
         (f"?user=guest NXLOCK_PASSWORD=s3cret run x {wait} {TOUCH}", 77,
          "cannot acquire 'x'", "NOPERM", "'nxlock doctor x'", "!s3cret"))),
+    ("?user=guest NXLOCK_PASSWORD=s3cret once x -- true", 77,
+     "'nxlock doctor --once x'"),
     ("db ACL SETUSER blind on >Zqx7 ~* +@all -eval -evalsha -getrange", "OK"),
     ("?user=blind NXLOCK_PASSWORD=Zqx7 wait x", 77),
     ("db ACL SETUSER default nocommands +acl|setuser", "OK"),

@@ -106,7 +106,12 @@ static bool has_aof(struct doctor *d)
 
 static bool loses_all(struct doctor *d)
 {
-    return !has_aof(d) && (d->args->records || !d->own.facts.guarded);
+    return !has_aof(d) && !d->own.facts.guarded;
+}
+
+static bool loses_records(struct doctor *d)
+{
+    return !has_aof(d) && d->args->records;
 }
 
 static bool loses_last_second(struct doctor *d)
@@ -257,6 +262,10 @@ static const struct check {
         "CONFIG SET appendonly yes, and appendfsync always" IN_FILE
         "; or, for locks alone, add guard_restarts=on to the URL of all "
         "programs"},
+    {OF_SERVER, "persistence", loses_records, LEVEL_WARN, 1,
+        "no append-only file: a restart loses records (or those since the "
+        "last snapshot), and work that was done may be done again",
+        "CONFIG SET appendonly yes, and appendfsync always" IN_FILE},
     {OF_SERVER, "persistence", loses_last_second, LEVEL_NOTE, 1,
         "a crash of the machine may lose the locks and records of the last "
         "second or so",

@@ -17,7 +17,10 @@ int explain_no_process(int error)
     const char *why = strerror(error);
 
     event_report((struct event){.kind = EVENT_FAILED, .why = why},
-        "cannot start a process: %s", why);
+        "cannot start a process: %s%s", why,
+        error == EAGAIN ? "; raise the limit of processes of this user or "
+                          "its service (ulimit -u, TasksMax)"
+                        : "");
     return error == EMFILE || error == ENFILE ? EXIT_INTERNAL : EXIT_NO_PROCESS;
 }
 

@@ -225,9 +225,11 @@ void connect_advise(const struct args *args, nxl_client *client, int result)
     if (result == NXL_E_DENIED && source_is_stripped(args))
         source_explain();
     else if (result == NXL_E_DENIED && is_logged_in(client))
-        say("'nxlock doctor%s%s', with the same server and user, names a "
-            "missing permission; docs/acl.md has all that are needed",
-            pasted[0] != '\0' ? " " : "", pasted);
+        say("'nxlock doctor%s%s%s', with the same server and user, names a "
+            "missing permission%s; docs/acl.md has all that are needed",
+            args->command == CMD_ONCE ? " --once" : "",
+            pasted[0] != '\0' ? " " : "", pasted,
+            args->run.every ? ", but not that of --every" : "");
     else if (result == NXL_E_UNREACHABLE && args->url_from == URLS_DEFAULT)
         say_default();
     if ((result == NXL_E_UNREACHABLE || result == NXL_E_DENIED) &&
