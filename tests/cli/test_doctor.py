@@ -209,6 +209,11 @@ class Room(Tap):
         self.judge("no server", done, 69, (
             ("FAIL", "reach", "is running"), (None, "lock", "")))
         self.equal(done.stdout.count(b"/nothing"), 1, "its address, once")
+        with Server() as locked:
+            locked.cli("CONFIG", "SET", "requirepass", PASSWORD)
+            self.judge("no password", nx(
+                self.nxlock, "doctor", "-u", locked.url), 77, (
+                    ("FAIL", "reach", "NOAUTH"), (None, "server", "")))
         self.server.cli("SET", "held", "mine")
         nx(self.nxlock, "doctor", "held")
         self.equal(self.server.cli("GET", "held"), b"mine\n",

@@ -78,7 +78,7 @@ static void report_server(struct doctor *d, size_t server)
     char line[LINE_ROOM];
 
     (void)nxl_client_server_facts(d->own.client, server, &d->own.facts);
-    if (d->own.facts.state != NXL_SERVER_UP)
+    if (d->own.facts.state != NXL_SERVER_UP || !d->own.facts.logged_in)
         return;
     nxl_client_describe_server(d->own.client, server, line, sizeof(line));
     diagnostic(&d->diagnostics, d->own.facts.votes ? LEVEL_OK : LEVEL_NOTE,
