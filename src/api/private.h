@@ -83,6 +83,7 @@ struct sentinel_facts {
     char at[256];      /* its host and port */
     char primary[300]; /* the address that it names; "": none, because of: */
     char why[512];
+    bool is_spare;  /* another address of a Sentinel that answers */
     bool agrees;    /* the client uses that server, or has none yet */
     bool in_clear;  /* a password is sent to it without TLS, over the network */
     unsigned knows; /* how many Sentinels there are to it, with itself */

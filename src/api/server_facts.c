@@ -212,6 +212,7 @@ bool client_sentinel(nxl_client *client, size_t i, struct sentinel_facts *facts)
         text_copy(&s->to.address->name, facts->at, sizeof(facts->at));
         text_copy(&named, facts->primary, sizeof(facts->primary));
         text_copy(&why, facts->why, sizeof(facts->why));
+        facts->is_spare = sentinel_watch_is_spare(w, (unsigned)i);
         facts->agrees = sentinel_watch_agrees(w, (unsigned)i);
         facts->in_clear =
             login_is_needed(&s->login) && !known.encrypted && !known.local;

@@ -472,9 +472,7 @@ void sentinel_watch_process(struct sentinel_watch *w, uint64_t now)
     w->due = next_due(w);
 }
 
-/* ------------------------------------------------------------------- for
- * others
- */
+/* -------------------------------------------------------------- for others */
 
 void sentinel_watch_explain(const struct sentinel_watch *w, unsigned i,
     struct text *named, struct text *why)
@@ -490,6 +488,19 @@ void sentinel_watch_explain(const struct sentinel_watch *w, unsigned i,
 bool sentinel_watch_agrees(const struct sentinel_watch *w, unsigned i)
 {
     return !w->endpoint->address.host || is_present(w, &w->confirm.views[i]);
+}
+
+bool sentinel_watch_is_spare(const struct sentinel_watch *w, unsigned i)
+{
+    const struct sentinel_views *c = &w->confirm;
+    bool other = false;
+    for (unsigned j = 0; j < w->count; j++) {
+        if (c->views[j].others + 1 > confirm_answered(c))
+            return false;
+        other |= j != i && w->list[j]->host_index == w->list[i]->host_index &&
+                 confirm_is_current(c, j);
+    }
+    return other && (!confirm_is_current(c, i) || confirm_is_repeated(c, i));
 }
 
 void sentinel_watch_count(

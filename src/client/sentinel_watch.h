@@ -98,6 +98,9 @@ void sentinel_watch_explain(const struct sentinel_watch *w, unsigned i,
     struct text *named, struct text *why);
 /* Is it the one that the client uses? True, too, if that is yet to be found. */
 bool sentinel_watch_agrees(const struct sentinel_watch *w, unsigned i);
+/* Is it just another address of a host whose Sentinel answers? Not while one is
+ * missing of those that the others know: it may be the address of that one. */
+bool sentinel_watch_is_spare(const struct sentinel_watch *w, unsigned i);
 
 /* How many Sentinels name the present primary, and how many are listed. */
 void sentinel_watch_count(

@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <stdatomic.h>
 
+#include "api/private.h"
 #include "base/text.h"
 #include "live/loop_rig.h"
 #include "live/renew_rig.h"
@@ -130,12 +131,19 @@ int __real_getaddrinfo(const char *host, const char *service,
 int __wrap_getaddrinfo(const char *host, const char *service,
     const struct addrinfo *hints, struct addrinfo **list);
 
+#define NOBODY "127.0.0.77" /* "half.test": the first Sentinel, and nobody */
 static atomic_int named = SENTINELS; /* so many are addresses of "sen.test" */
 
 int __wrap_getaddrinfo(const char *host, const char *service,
     const struct addrinfo *hints, struct addrinfo **list)
 {
     int rc = EAI_AGAIN;
+    if (!(hints->ai_flags & AI_NUMERICHOST) && !strcmp(host, "half.test")) {
+        rc = __real_getaddrinfo(addresses[0], service, hints, list);
+        return rc ? rc
+                  : __real_getaddrinfo(
+                        NOBODY, service, hints, &(*list)->ai_next);
+    }
     if (hints->ai_flags & AI_NUMERICHOST || strcmp(host, "sen.test") != 0)
         return __real_getaddrinfo(host, service, hints, list);
     for (int i = atomic_load(&named) - 1; i >= 0; i--) {
@@ -169,6 +177,48 @@ static void each_address_of_a_name_is_one(void **state)
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_URL, lock);
     end(lock, client);
     atomic_store(&named, SENTINELS);
+}
+
+static nxl_client *client_by_half(void)
+{
+    char url[256];
+    unsigned port = (unsigned)sentinels[0].plain_port;
+    snprintf(url, sizeof(url),
+        "redis+sentinel://half.test:%u,%s:%u,%s:%u/svc?max_ttl_ms=%d"
+        "&timeout_ms=500",
+        port, addresses[1], port, addresses[2], port, TTL_MS);
+    return client_at(url);
+}
+
+/* Is it the last one, and no other? */
+static bool last_is_spare(nxl_lock *lock, nxl_client *client)
+{
+    struct sentinel_facts facts;
+    int spare = 0;
+    assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
+    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    for (size_t i = 0; client_sentinel(client, i, &facts); i++)
+        spare += facts.is_spare ? i == SENTINELS ? 1 : 100 : 0;
+    return spare == 1;
+}
+
+/* The other address of a name may lead to nobody, which does not matter; unless
+ * a Sentinel is missing. */
+static void an_address_may_be_spare(void **state)
+{
+    (void)state;
+    struct sentinel_facts facts;
+    nxl_client *client = client_by_half();
+    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    assert_eventually(last_is_spare(lock, client));
+    end(lock, client);
+    redis_freeze(&sentinels[2]);
+    client = client_by_half();
+    lock = new_lock(client, "k", TTL_MS);
+    assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
+    for (size_t i = 0; client_sentinel(client, i, &facts); i++)
+        assert_false(facts.is_spare);
+    end(lock, client);
 }
 
 /* ------------------------------------------------------------- who confirms */
@@ -419,6 +469,7 @@ int main(void)
         sentinel_test(a_renewed_lock_is_kept),
         failover_test(a_waiter_is_granted_the_lock_after_a_failover),
         failover_test(a_short_lease_is_renewed_after_a_failover),
+        failover_test(an_address_may_be_spare),
         failover_test(one_may_be_down),
         failover_test(a_loop_sleeps_while_none_answers),
         failover_test(a_minority_confirms_nothing),

@@ -69,7 +69,8 @@ static void examine_sentinels(struct doctor *d)
 {
     d->diagnostics.server = d->sentinel.at;
     for (size_t i = 0; client_sentinel(d->own.client, i, &d->sentinel); i++)
-        doctor_judge(d, OF_SENTINEL);
+        if (!d->sentinel.is_spare)
+            doctor_judge(d, OF_SENTINEL);
 }
 
 /* What the client knows of the server after the trial. */
