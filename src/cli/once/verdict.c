@@ -16,8 +16,7 @@
 #define PAUSE_MAX (2 * NS_PER_S)
 
 /* A signal ends the repetitions, but no request: its answer may be the good
- * one.
- */
+ * one. */
 static int tell(
     struct session *session, const struct verdict *verdict, bool *signalled)
 {

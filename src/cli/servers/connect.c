@@ -105,8 +105,10 @@ static int report_url(const struct args *args, const struct url_list *list,
     bool by_option = false, about_file = false;
     struct url_list bare;
 
-    if (!url_list_make(&bare, args->urls, args->url_count))
+    if (!url_list_make(&bare, args->urls, args->url_count)) {
+        say("out of memory");
         return EXIT_INTERNAL;
+    }
     for (size_t i = 0; (option = option_at(args->command, &i));) {
         const char *from = option->type == VALUE_PARAMETER
                                ? source_of(args, bare.urls[0], option)

@@ -78,8 +78,7 @@ end
 local lasts = redis.call('PEXPIRE', line, '15000')
 -- Who is far behind in a long line shows less often that it is alive: at
 -- intervals that are 1/64 longer for each place, up to a window of 15 s. That
--- much is added to the time of
--- its sign of life.
+-- much is added to the time of its sign of life.
 local window = ARGV[4] + 0
 local patience = math.floor(
     math.max(0, math.min(window * ahead / 64, 480 - window)))
