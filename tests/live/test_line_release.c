@@ -61,7 +61,8 @@ struct after {
     char message[16]; /* "": none */
     long long left;   /* how many are in line */
     bool mark, gap;
-    bool paced; /* the next gap is not due */
+    bool paced;      /* the next gap is not due */
+    int64_t seen_ms; /* after so long it was seen whether there is a gap */
 };
 
 static bool is(enum trouble t, enum trouble one, enum trouble other)
@@ -195,10 +196,13 @@ static struct after release_as(struct peer *user, const char *how,
     prepare(line, t, paced);
     if (t == FULL)
         set_memory(true);
+    int64_t began = test_now_ms();
     redisReply *r = redisCommand(
         user->c, "EVAL %b 1 k " HOLDER " %s", text.data, text.len, how);
     if (t == FULL)
         set_memory(false);
+    a.gap = redis_run(&server, "PTTL", "{k}:nxl-g", NULL) > atoi(GAP_EVERY);
+    a.seen_ms = test_now_ms() - began;
     assert_non_null(r);
     if (r->type == REDIS_REPLY_INTEGER)
         a.reply = r->integer;
@@ -209,7 +213,6 @@ static struct after release_as(struct peer *user, const char *how,
         a.left = in_line();
     a.mark = redis_exists(&server, "{k}:nxl-w");
     a.paced = redis_exists(&server, "{k}:nxl-g");
-    a.gap = redis_run(&server, "PTTL", "{k}:nxl-g", NULL) > atoi(GAP_EVERY);
     redis_run(&server, "PUBLISH", CHANNEL, "end", NULL);
     for (bool over = false; !over;) {
         assert_int_equal(redisGetReply(ears, (void **)&r), REDIS_OK);
@@ -242,7 +245,10 @@ static unsigned releases_that_differ(
 {
     unsigned differ = 0;
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
-        struct after is_so = release_as(user, how, lines[i], t, paced);
+        struct after is_so;
+        do { /* a gap lasts 100 ms */
+            is_so = release_as(user, how, lines[i], t, paced);
+        } while (is_so.seen_ms >= 80);
         struct after wanted = expected(how, lines[i], t, paced);
         if (same(&is_so, &wanted))
             continue;
