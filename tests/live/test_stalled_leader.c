@@ -32,6 +32,7 @@ static const char *const places[] = {
 
 static atomic_int trap = PLACES; /* the place where the next thread stops */
 static _Atomic(pthread_t) prey;  /* the thread that is to stop */
+static _Atomic(pthread_t) last;  /* the one that followed last */
 static sem_t caught, go_on;
 
 int __real_sem_wait(sem_t *sem);
@@ -76,6 +77,7 @@ int __wrap_sem_wait(sem_t *sem);
 
 int __wrap_sem_wait(sem_t *sem)
 {
+    atomic_store(&last, pthread_self());
     int rc = __real_sem_wait(sem);
     if (rc == 0)
         stop_here(PROMOTED);
@@ -87,6 +89,7 @@ int __wrap_sem_timedwait(sem_t *sem, const struct timespec *end);
 
 int __wrap_sem_timedwait(sem_t *sem, const struct timespec *end)
 {
+    atomic_store(&last, pthread_self());
     int rc = __real_sem_timedwait(sem, end);
     if (rc == 0)
         stop_here(PROMOTED);
@@ -101,6 +104,7 @@ int __wrap_sem_clockwait(
 int __wrap_sem_clockwait(
     sem_t *sem, clockid_t clock, const struct timespec *end)
 {
+    atomic_store(&last, pthread_self());
     int rc = __real_sem_clockwait(sem, clock, end);
     if (rc == 0)
         stop_here(PROMOTED);
@@ -176,7 +180,7 @@ static void stop_leader(enum place place)
     if (place == PROMOTED) { /* the first one leads until it is cancelled */
         wait_in_thread(&on.second, "taken");
         wait_in_thread(&on.leader, "taken");
-        test_pause_ms(50); /* it is asleep */
+        comes_true(pthread_equal(atomic_load(&last), on.leader.thread), 10000);
         set_trap(PROMOTED, on.leader.thread);
         assert_int_equal(nxl_lock_interrupt(on.second.lock), NXL_OK);
         assert_int_equal(waiter_join(&on.second), NXL_CANCELLED);

@@ -284,7 +284,7 @@ static void name_requests(unsigned n)
 {
     static struct slice keys[RIG_REQUESTS];
     for (unsigned i = 0; i < n; i++) {
-        keys[i] = (struct slice){"abcdefghijkl" + i, 1};
+        keys[i] = (struct slice){&"abcdefghijkl"[i], 1};
         rig.verb[i].key = keys[i];
         rig.verb[i].after = i > 0 ? &keys[i - 1] : NULL;
         spare_give_back(&rig.request[i]);
