@@ -236,7 +236,7 @@ int redis_start_sentinel(
     fprintf(conf,
         "sentinel announce-ip %s\n"
         "sentinel monitor svc 127.0.0.1 %u 2\n"
-        "sentinel down-after-milliseconds svc 500\n"
+        "sentinel down-after-milliseconds svc 2000\n"
         "sentinel failover-timeout svc 3000\n",
         address, (unsigned)monitored);
     fclose(conf);
