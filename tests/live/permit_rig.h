@@ -145,7 +145,8 @@ static inline struct permit_state permit_look(int64_t shifted)
     if (s.used > s.most)
         permit_is_wrong("%lld permits are held, of %lld", (long long)s.used,
             (long long)s.most);
-    if (left > 0 && llabs(ends - now - left) > 50 + took)
+    /* A server that is not run within a script may be off by that time. */
+    if (left > 0 && llabs(ends - now - left) > 250 + took)
         permit_is_wrong("the key has %lld ms left, its last lease %lld", left,
             (long long)(ends - now));
     freeReplyObject(all);
