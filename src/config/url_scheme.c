@@ -34,12 +34,38 @@ static bool is_address(const char *url)
     return *url == '\0';
 }
 
+static bool scheme_is(struct slice scheme, const char *name)
+{
+    return scheme.len == strlen(name) &&
+           strncasecmp(scheme.data, name, scheme.len) == 0;
+}
+
+static const struct scheme {
+    const char *name;
+    enum url_scheme scheme;
+} schemes[] = {{"redis", URL_SCHEME_TCP}, {"valkey", URL_SCHEME_TCP},
+    {"rediss", URL_SCHEME_TLS}, {"valkeys", URL_SCHEME_TLS},
+    {"unix", URL_SCHEME_UNIX}, {"redis+sentinel", URL_SCHEME_SENTINEL},
+    {"valkey+sentinel", URL_SCHEME_SENTINEL},
+    {"rediss+sentinel", URL_SCHEME_SENTINEL_TLS},
+    {"valkeys+sentinel", URL_SCHEME_SENTINEL_TLS}};
+
+/* The one of that name, or NULL. */
+static const struct scheme *find_scheme(struct slice name)
+{
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        if (scheme_is(name, schemes[i].name))
+            return &schemes[i];
+    }
+    return NULL;
+}
+
+/* Of a URL without a scheme, or with "unix:" and one slash. */
 static void suggest(const char *url, struct text *error)
 {
     bool local = strncasecmp(url, "unix:", 5) == 0;
     const char *path = local ? url + 5 : url;
 
-    text_set(error, "the URL has no scheme; write ");
     if (*path == '/') {
         path += strspn(path, "/") - 1;
         bool repeat = strlen(path) <= REPEAT_MAX && !strpbrk(path, "@?");
@@ -56,21 +82,41 @@ static void suggest(const char *url, struct text *error)
     }
 }
 
-static bool scheme_is(struct slice scheme, const char *name)
+/* "redis:/host": url is what follows the colon. */
+static void suggest_slashes(
+    const struct scheme *scheme, const char *url, struct text *error)
 {
-    return scheme.len == strlen(name) &&
-           strncasecmp(scheme.data, name, scheme.len) == 0;
+    const char *rest = url + 1;
+    bool repeat = strlen(rest) <= REPEAT_MAX && is_address(rest);
+
+    text_addf(error, "%s://", scheme->name);
+    if (repeat)
+        text_add_foreign(error, slice_of(rest));
+    else if (strchr(scheme->name, '+'))
+        text_add(error, "host:26379/SERVICE");
+    else
+        text_add(error, "localhost:6379");
 }
 
-static const struct {
-    const char *name;
-    enum url_scheme scheme;
-} schemes[] = {{"redis", URL_SCHEME_TCP}, {"valkey", URL_SCHEME_TCP},
-    {"rediss", URL_SCHEME_TLS}, {"valkeys", URL_SCHEME_TLS},
-    {"unix", URL_SCHEME_UNIX}, {"redis+sentinel", URL_SCHEME_SENTINEL},
-    {"valkey+sentinel", URL_SCHEME_SENTINEL},
-    {"rediss+sentinel", URL_SCHEME_SENTINEL_TLS},
-    {"valkeys+sentinel", URL_SCHEME_SENTINEL_TLS}};
+/* Nothing, or no "://", is behind the word that a URL begins with. */
+static void report_missing(
+    const char *url, struct slice word, struct text *error)
+{
+    const struct scheme *scheme = find_scheme(word);
+
+    if (!scheme || strncmp(url + word.len, ":/", 2) != 0) {
+        text_set(error, "the URL has no scheme; write ");
+        suggest(url, error);
+        return;
+    }
+    text_clear(error);
+    text_addf(error, "the URL has one slash after '%s:' instead of two; write ",
+        scheme->name);
+    if (scheme->scheme == URL_SCHEME_UNIX)
+        suggest(url, error);
+    else
+        suggest_slashes(scheme, url + word.len + 1, error);
+}
 
 enum url_scheme url_scheme_read(
     const char *url, size_t *len, struct text *error)
@@ -79,13 +125,12 @@ enum url_scheme url_scheme_read(
 
     *len = scheme.len + 3;
     if (scheme.len == 0 || strncmp(url + scheme.len, "://", 3) != 0) {
-        suggest(url, error);
+        report_missing(url, scheme, error);
         return URL_SCHEME_UNKNOWN;
     }
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-        if (scheme_is(scheme, schemes[i].name))
-            return schemes[i].scheme;
-    }
+    const struct scheme *known = find_scheme(scheme);
+    if (known)
+        return known->scheme;
     struct text name;
     text_clear(&name);
     text_add_foreign(&name, scheme);
