@@ -198,15 +198,15 @@ class Room(Cases):
     def removed(self):
         """Who waits has the lock then, and what was said of that is true."""
         for options, said in (("--force -y", "s left, 1 waiting\n"),
-                              (f"--token {TOKEN}", "'x' was removed; ")):
+                              (f"--token {TOKEN}", "'x'")):
             self.begin(NEXT)
             _, err = self.gives("a dead one and a live one wait",
                                 f"unlock x {options}", 0, "", said)
             now = self.there()
-            wanted = ("next in line, next, has it now"
+            wanted = ("the next in line, next, has 'x' now"
                       if now == token(2, "@next") else
-                      "first in line takes it as soon as it finds that out")
-            self.check(now != TOKEN and "'x' was removed; the " + wanted in err,
+                      "the first in line takes 'x' as soon as it finds out")
+            self.check(now != TOKEN and wanted in err,
                        f"unlock x {options}: who has it now", (now, err))
         self.begin(DEAD)
         self.gives("only a dead one waits", f"unlock x --token {TOKEN}", 0)

@@ -90,7 +90,8 @@ class Room(Cases):
                 "unlock", "x", "--force", keys=keys,
                 meanwhile=next_one and (lambda: self.hold(OTHER)))
             self.check(got == code and "held by db7:41233:backup" in text and
-                       ("changed hands" in text) == bool(next_one),
+                       ("changed hands" in text) == bool(next_one) and
+                       ("removed 'x', which was held by" in text) == (not left),
                        f"asked at a terminal: {given}: {code}", (got, text))
             self.equal(self.there(), left,
                        f"asked at a terminal: {given}: the key afterwards")

@@ -122,18 +122,18 @@ static void report_next(struct session *session, const struct line *line)
     bool held = holders_look(session, &next) == NXL_OK;
     for (size_t i = 0; held && i < next.held.count; i++) {
         if (line_has(line, holders_at(&next, i))) {
-            say("'%s' was removed; the next in line, %s, has it now", name,
-                holder_who(who, holders_at(&next, i)));
+            say("the next in line, %s, has '%s' now",
+                holder_who(who, holders_at(&next, i)), name);
             holders_free(&next);
             return;
         }
     }
     if (held)
-        say("'%s' was removed; %s %s it now", name, holders_who(who, &next),
-            next.held.count == 1 ? "has" : "have");
+        say("%s %s '%s' now", holders_who(who, &next),
+            next.held.count == 1 ? "has" : "have", name);
     else
-        say("'%s' was removed; the first in line takes it as soon as it finds "
-            "that out",
+        say("the first in line takes '%s' as soon as it finds out that it is "
+            "free",
             name);
     holders_free(&next);
 }

@@ -37,7 +37,7 @@ static const struct {
     [EVENT_RELEASED] = {"released", LOG_INFO, READ_VERBOSE},
     [EVENT_LEFT_HELD] = {"left-held", LOG_INFO, READ_VERBOSE},
     [EVENT_FREE] = {"free", LOG_INFO, READ_VERBOSE},
-    [EVENT_REMOVED] = {"removed", LOG_NOTICE, READ_NEVER},
+    [EVENT_REMOVED] = {"removed", LOG_NOTICE, READ_TALKS},
     [EVENT_SKIPPED] = {"skipped", LOG_NOTICE, READ_TALKS},
     [EVENT_DOUBT] = {"doubt", LOG_ERR, READ_ALWAYS},
     [EVENT_SERVER_DOWN] = {"server-down", LOG_ERR, READ_ALWAYS},
