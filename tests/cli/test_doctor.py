@@ -73,6 +73,8 @@ USERS = {
         ("note", "waiting", "Remedy: ACL SETUSER u .*\\+zadd"),)),
     "who may not listen": ((*ALL, "-subscribe"), (), 0, (
         ("ok", "waiting", "subscribe"),)),
+    "without PUBSUB": ((*ALL, "-pubsub"), (), 0, (
+        ("note", "rights", "Sentinels.*\\(PUBSUB NUMSUB.*Remedy: .*\\+pubsub"),)),
     "without TIME": ((*ALL, "-time"), (), 1, (
         ("WARN", "fencing", "Remedy: .*\\+time"), ("ok", "lock", ""))),
     "without INFO": ((*ALL, "-info"), (), 1, (

@@ -177,7 +177,9 @@ class Room(Cases):
         both = self.group.sentinels[:2]
         code, out = self.doctor(url=self.group.url(sentinels=both))
         self.finds("two of three are listed", out, "WARN", "sentinels",
-                   "2 of 3.*Remedy: .*announce-ip")
+                   f"2 of 3, by {self.at(0)}, {self.at(1)}\\. "
+                   "Remedy: .*announce-ip")
+        self.equal(out.count(" sentinels: "), 1, "which is said once")
         self.equal(code, 1, "they are a majority")
         code, out = self.doctor(url=self.group.url(sentinels=both[:1]))
         self.finds("one of three is", out, "WARN", "sentinels", "1 of 3")
@@ -226,11 +228,17 @@ class Room(Cases):
                    all(word in done.stderr for word in words), name, done)
 
     def watched(self):
-        plain = f"redis://127.0.0.1:{self.group.primary.port}?max_ttl_ms=3000"
-        code, out = self.doctor(url=plain)
-        self.finds("a URL without Sentinels", out, "WARN", "sentinels",
-                   r"Remedy: write redis\+sentinel://")
-        self.equal(code, 1, "is a warning")
+        def url(server):
+            return f"redis://127.0.0.1:{server.port}?max_ttl_ms=3000"
+
+        plain = url(self.group.primary)
+        for server, wanted in ((self.group.primary, 1),
+                               (self.group.replicas[0], 69)):
+            code, out = self.doctor(url=url(server))
+            self.finds(f"a URL without Sentinels, {wanted}", out, "WARN",
+                       "sentinels", "does not follow the primary in a failover"
+                       r".*Remedy: write redis\+sentinel://")
+            self.equal(code, wanted, "a warning, and a replica fails")
         _, out = self.doctor(url=plain + "&guard_failover=on")
         self.lacks("with the guard it is none", out, " sentinels: ")
 

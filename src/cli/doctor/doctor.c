@@ -71,6 +71,8 @@ static void examine_sentinels(struct doctor *d)
     for (size_t i = 0; client_sentinel(d->own.client, i, &d->sentinel); i++)
         if (!d->sentinel.is_spare)
             doctor_judge(d, OF_SENTINEL);
+    d->diagnostics.server = NULL;
+    doctor_judge(d, OF_ALL_SENTINELS);
 }
 
 /* What the client knows of the server after the trial. */

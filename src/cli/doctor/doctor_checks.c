@@ -64,7 +64,8 @@ static bool is_watched(struct doctor *d)
     struct answer *answer;
     int64_t count = 0;
 
-    if (doctor_ask(d, LEVEL_NOTE, "finding waiters that have died",
+    if (doctor_ask(d, LEVEL_NOTE,
+            "finding waiters that have died, and Sentinels that watch it,",
             "PUBSUB NUMSUB", HELLO, &answer) == NXL_OK)
         (void)answer_number(answer, 1, INT32_MAX, &count);
     answer_free(answer);
@@ -180,12 +181,22 @@ static bool sentinel_in_clear(struct doctor *d)
     return d->sentinel.in_clear;
 }
 
-static bool knows_more(struct doctor *d)
+/* Names all that do. */
+static bool know_more(struct doctor *d)
 {
-    int listed = d->own.facts.sentinels;
+    unsigned listed = (unsigned)d->own.facts.sentinels, most = listed;
+    struct sentinel_facts one;
+    char names[DETAIL_ROOM];
+    size_t used = 0;
 
-    return (unsigned)listed < d->sentinel.knows &&
-           detail(d, "%d of %u", listed, d->sentinel.knows);
+    for (size_t i = 0; client_sentinel(d->own.client, i, &one); i++) {
+        if (one.is_spare || one.knows <= listed || used >= sizeof(names))
+            continue;
+        most = one.knows > most ? one.knows : most;
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+            used > 0 ? ", " : "", one.at);
+    }
+    return most > listed && detail(d, "%u of %u, by %s", listed, most, names);
 }
 
 static bool hides_clock(struct doctor *d)
@@ -235,9 +246,9 @@ static const struct check {
         "can hold one lock",
         "give an address that leads to one server, not to a load balancer"},
     {OF_SERVER, "sentinels", is_watched, LEVEL_WARN, 0,
-        "Sentinels watch this server, but the URL does not name them: after a "
-        "failover it leads to the former primary, and two clients can hold one "
-        "lock; Sentinels",
+        "Sentinels watch this server, but the URL does not name them: it does "
+        "not follow the primary in a failover, and then two clients can hold "
+        "one lock; Sentinels",
         "write redis+sentinel://HOST,HOST,HOST/SERVICE in all programs "
         "(docs/failover.md)"},
     {OF_SERVER, "cut off", goes_on_alone, LEVEL_WARN, 0,
@@ -297,12 +308,12 @@ static const struct check {
         "Sentinels, or correct one: SENTINEL REMOVE SERVICE, then SENTINEL "
         "MONITOR SERVICE HOST PORT QUORUM"},
     {OF_SENTINEL, "sentinel", names_primary, LEVEL_OK, 0, "names", NULL},
-    {OF_SENTINEL, "sentinels", knows_more, LEVEL_WARN, 0,
+    {OF_SENTINEL, "password", sentinel_in_clear, LEVEL_WARN, 0, IN_BETWEEN,
+        "write rediss+sentinel:// or sentinel_tls=1, or use a tunnel"},
+    {OF_ALL_SENTINELS, "sentinels", know_more, LEVEL_WARN, 0,
         "the URL does not list all of them, but a majority of all must answer",
         "list all in the URL of all programs, by addresses that clients can "
         "reach (sentinel announce-ip)"},
-    {OF_SENTINEL, "password", sentinel_in_clear, LEVEL_WARN, 0, IN_BETWEEN,
-        "write rediss+sentinel:// or sentinel_tls=1, or use a tunnel"},
     {OF_REPLICA, "clock", hides_clock, LEVEL_NOTE, 0, "of a replica: unknown",
         "after a failover clients need it: give it the same users, passwords "
         "and permissions as the primary, and an address that they can reach "

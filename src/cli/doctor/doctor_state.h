@@ -52,7 +52,7 @@ struct doctor {
 };
 
 /* What the rows of the table are about. */
-enum about { OF_SERVER, OF_SENTINEL, OF_REPLICA };
+enum about { OF_SERVER, OF_SENTINEL, OF_ALL_SENTINELS, OF_REPLICA };
 
 /* Reports what the rows about that find. The rows of one subject follow each
  * other, and the first whose condition holds decides. */
