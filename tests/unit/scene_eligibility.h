@@ -9,10 +9,11 @@
  * to (max-ttl:1000:10000 with the drift, longer:600000, durable, failover,
  * sentinels, sole, unguarded) are known at the next judge. duplicate: another
  * one of the list is the same. name:ASKED:SINCE (and :moves from another one)
- * is what a majority of the Sentinels says, in s. former: the former primary
- * says what is known. lengthen: for the longer lease.
+ * is what a majority of the Sentinels says, in s; way:ASKED:SINCE, whether the
+ * server gives way to the one that they name. former: the former primary says
+ * what is known. lengthen: for the longer lease.
  *
- * Words: votes, or why not, and until when: restarted=61.
+ * Words: votes, or why not, and until when, in s: restarted=61.
  */
 #ifndef NXLOCK_TESTS_SCENE_ELIGIBILITY_H
 #define NXLOCK_TESTS_SCENE_ELIGIBILITY_H

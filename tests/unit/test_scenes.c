@@ -56,10 +56,13 @@ static void report_scene(void)
     const char *from = playing->failed ? playing->failed
                        : *playing_step ? playing_step
                                        : "the end: too little";
-    print_error("%s:%u:\n  steps     %s\n  options   %s\n  expected  %s\n"
-                "  seen      %s\n  from      %s\n",
-        playing->path, playing->row, playing->steps, playing->with,
-        playing->does, scene.trace, from);
+    print_error("%s:%u:\n", playing->path, playing->row);
+    print_error("  steps     %s\n", playing->steps);
+    print_error("  options   %s\n", playing->with);
+    print_error("  expected  %s\n", playing->does);
+    print_error("  seen      %.800s%s\n", scene.trace,
+        strlen(scene.trace) > 800 ? " ..." : "");
+    print_error("  from      %s\n", from);
 }
 
 static int end_scene(void **state)
@@ -80,15 +83,17 @@ static void broken(const char *path, const char *text)
     exit(1);
 }
 
-/* The next column, without the blanks around it. */
+/* The next column, its words with one blank between them. */
 static char *column(char **rest)
 {
-    char *text = strsep(rest, "|");
+    char *text = strsep(rest, "|"), *end = text;
     if (!text)
         return "";
-    text += strspn(text, " ");
-    for (size_t len = strlen(text); len > 0 && text[len - 1] == ' ';)
-        text[--len] = '\0';
+    for (char *from = text; *from; from++)
+        if (*from != ' ' || (end > text && end[-1] != ' '))
+            *end++ = *from;
+    end -= end > text && end[-1] == ' ';
+    *end = '\0';
     return text;
 }
 
