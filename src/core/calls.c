@@ -24,7 +24,7 @@ static void begin_call(
     l->fault = FAULT_NONE;
     l->fence = 0;
     l->was_over = l->min_hold = l->no_token = l->not_claimed = false;
-    l->line_due = false;
+    l->line_due = l->not_own = false;
     l->gap_ms = 0;
     l->token_due = l->claim_asked = l->adopt_asked = l->cancelled = false;
     l->not_after = not_after;
@@ -236,6 +236,7 @@ bool life_break(struct life *l, bool own, uint64_t seed, uint64_t now)
     }
     begin_single_round(
         l, CALL_BREAK, seed, own ? ours_until : TIME_LIMIT_NONE, now);
+    l->not_own = !own;
     return true;
 }
 

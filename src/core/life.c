@@ -240,6 +240,7 @@ static void set_call_verb(const struct life *l, struct verb *verb)
         .kind = l->min_hold ? VERB_CAP_TTL : call_traits[l->call].verb,
         .ttl_ms = l->request_ttl_ms,
         .not_after = l->not_after,
+        .of_other_holder = l->not_own,
     };
     if (l->vote.condition)
         vote_complete(&l->vote, verb);

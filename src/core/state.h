@@ -182,6 +182,7 @@ struct life {
     bool adopt_asked : 1; /* ADOPT: ACTION_ADOPT has been asked for */
     bool no_token : 1;    /* life_no_token() was called */
     bool not_claimed : 1; /* life_not_claimed() was called */
+    bool not_own : 1;     /* BREAK: of another holder's value */
     uint64_t clean_until; /* ACTION_CLEAN; NEVER: no limit */
     uint64_t left_ms;     /* LIFE_RENEWED */
     uint64_t fence; /* ACQUIRE, BEGIN that was granted: the fencing token; 0:

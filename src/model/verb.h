@@ -68,6 +68,9 @@ struct verb {
     /* QUERY: the command changes something, and says so by 1, or by 0 that
      * there was nothing to change. Else it only reads. */
     bool changes;
+    /* RELEASE: the token is a value that was seen, of another holder. How the
+     * caller's own token was written says nothing about it. */
+    bool of_other_holder;
     bool test_listener;      /* JOIN, STAY: say whether the client listens */
     bool has_waiters_behind; /* RELEASE, TELL: somebody is probably in line
                               * behind it

@@ -94,8 +94,7 @@ bool exchange_may_send(const struct exchange *x, const struct dialect *dialect)
 /* ---------------------------------------------------- which strategy it is */
 
 /* Must the strategy handle a value that contains its end? Not for an acquire:
- * its strategy decides how the token is written. The form of another owner's
- * value is unknown until it is read. */
+ * its strategy decides how the token is written. */
 static bool wants_end_in_value(const struct exchange *x)
 {
     if (verb_acquires(x->verb->kind))
@@ -185,12 +184,12 @@ bool exchange_is_joined(const struct exchange *x)
 
 bool exchange_end_is_in_value(const struct exchange *x)
 {
-    return x->written != WRITTEN_TOKEN;
+    return exchange_form(x) != WRITTEN_TOKEN;
 }
 
 bool exchange_may_undo(const struct exchange *x)
 {
-    return x->written != WRITTEN_OVER;
+    return exchange_form(x) != WRITTEN_OVER;
 }
 
 uint64_t exchange_lasts_ms(const struct exchange *x, uint32_t ttl_ms)

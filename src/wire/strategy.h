@@ -138,6 +138,13 @@ struct exchange {
     struct timestamps_exchange stamps;
 };
 
+/* The form of the token that the verb is about. That of another holder's value
+ * is unknown until it is read. */
+static inline enum written exchange_form(const struct exchange *x)
+{
+    return x->verb && x->verb->of_other_holder ? WRITTEN_TOKEN : x->written;
+}
+
 /* The longest text that is stored for later. */
 #define EXCHANGE_TEXT 512
 

@@ -63,10 +63,10 @@ static bool show_fault(const char *word, enum fault fault)
 
 /* --------------------------------------------------------------------- life */
 
-/* a ACQUIRE, e EXTEND, r RELEASE, i INSPECT, c CAP_TTL, f RAISE, j JOIN, s
- * STAY, b BEGIN (B: the key may hold the token), l READ_RECORD, t TELL (k:
- * which keeps the key), F FORGET. Behind it: - it may be late by now; +200 the
- * gap in ms; > others are probably in line behind. */
+/* a ACQUIRE, e EXTEND, r RELEASE (o: of another holder's value), i INSPECT, c
+ * CAP_TTL, f RAISE, j JOIN, s STAY, b BEGIN (B: the key may hold the token), l
+ * READ_RECORD, t TELL (k: which keeps the key), F FORGET. Behind it: - it may
+ * be late by now; +200 the gap in ms; > others are probably in line behind. */
 static void add_verb(const struct action *action)
 {
     static const char letters[] = {[VERB_ACQUIRE] = 'a',
@@ -87,6 +87,8 @@ static void add_verb(const struct action *action)
     char letter = letters[verb->kind];
     if (verb->kind == VERB_BEGIN && verb->may_hold_token)
         letter = 'B';
+    if (verb->of_other_holder)
+        letter = 'o';
     if (tells && verb->ttl_ms > 0)
         letter = 'k';
     if (verb->kind == VERB_JOIN || verb->kind == VERB_STAY) {

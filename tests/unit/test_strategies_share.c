@@ -339,6 +339,13 @@ static void how_the_token_is_written(void **state)
         assert_int_equal(exchange_may_undo(&heir), cases[i].may_undo);
         assert_int_equal(
             exchange_lasts_ms(&heir, UINT32_MAX), cases[i].lasts_ms);
+        verb.of_other_holder = true; /* which was written by another handle */
+        exchange_restart(&heir, &verb, NULL);
+        assert_false(exchange_end_is_in_value(&heir));
+        assert_true(exchange_may_undo(&heir));
+        verb.of_other_holder = false;
+        exchange_restart(&heir, &verb, NULL);
+        assert_int_equal(heir.written, cases[i].written);
         verb.kind = i == 1 ? VERB_JOIN : VERB_ACQUIRE;
         exchange_restart(&x, &verb, NULL);
         assert_int_equal(x.written, WRITTEN_TOKEN);

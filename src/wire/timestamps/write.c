@@ -289,7 +289,7 @@ static void stamped_compare(struct exchange *x, struct slice value)
     int64_t end_s = 0;
 
     /* With WRITTEN_OVER our value protects another owner's lock. */
-    if (x->written == WRITTEN_OVER || !stamped_ours(x, value)) {
+    if (exchange_form(x) == WRITTEN_OVER || !stamped_ours(x, value)) {
         strategy_decide(x, OUTCOME_NOT_MINE, LEFT_UNKNOWN);
         return;
     }
