@@ -3,9 +3,10 @@
  * The machine "server" of scenes (unit/scene.h): a connection with its requests
  * and cleanups (net/server.h), with the test at the other end.
  *
- * Steps. acquire:0 and so on submits request 0 (of 12). names:4: requests 0 to
- * 3 are of several names of one lock. Whatever is due is then pushed and taken,
- * but after hold:N only N completions, and nothing is pushed.
+ * Steps. acquire:0 and so on submits request 0 (of 12); clear:0 is a tell that
+ * ends a doubt and keeps the lock. names:4: requests 0 to 3 are of several names
+ * of one lock. Whatever is due is then pushed and taken, but after hold:N only N
+ * completions, and nothing is pushed.
  * says:+OK,:1,nil,-OOM_no the other end answers, _ for a blank; script: that
  * the script is missing.
  *
@@ -33,6 +34,7 @@
 #include "wire/script.h"
 
 static struct once_terms work = {.reported = ONCE_DONE};
+static struct once_terms cleared = {.reported = ONCE_CLEAR};
 static struct reply_values values;
 
 /* ----------------------------------------------------------------- outputs */
@@ -171,7 +173,8 @@ static bool submits(const char *word, const char *argument)
     } kinds[] = {{"acquire", VERB_ACQUIRE}, {"ask", VERB_ACQUIRE},
         {"again", VERB_ACQUIRE}, {"release", VERB_RELEASE},
         {"inspect", VERB_INSPECT}, {"begin", VERB_BEGIN}, {"tell", VERB_TELL},
-        {"read", VERB_READ_RECORD}, {"forget", VERB_FORGET}};
+        {"clear", VERB_TELL}, {"read", VERB_READ_RECORD},
+        {"forget", VERB_FORGET}};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         if (strcmp(word, kinds[i].word) != 0)
             continue;
@@ -183,7 +186,7 @@ static bool submits(const char *word, const char *argument)
         verb->earlier_token_possible = !strcmp(word, "again");
         verb->not_after = *rest ? scene_time(rest + 1, NULL) : 0;
         if (verb->kind == VERB_BEGIN || verb->kind >= VERB_READ_RECORD) {
-            verb->once = &work;
+            verb->once = strcmp(word, "clear") == 0 ? &cleared : &work;
             verb->values = &values;
         }
         if (!rig.request[n].spare)
