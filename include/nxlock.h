@@ -106,9 +106,9 @@ enum nxl_result {
     /* The URL is unusable; the message names the part. Or it points to a
      * Sentinel as if that were a server; the message names the primaries that
      * it monitors. Or its Sentinels do not know the service, or are too few of
-     * all that there are. nxl_once_begin(): a failover or a crash could lose
-     * the record, because wait_replicas was left undecided behind a guard, or
-     * durable=1 is in the URL and the server writes no AOF. */
+     * all that there are. Or durable=1 is in the URL, and the only server
+     * writes no AOF. nxl_once_begin(): a failover could lose the record,
+     * because wait_replicas was left undecided behind a guard. */
     NXL_E_URL = -4,
     /* No connection in time, or none that is secure (TLS), or the server did
      * not answer a request that changes nothing. No server has applied
@@ -1285,9 +1285,9 @@ typedef struct nxl_record {
  * in doubt though nobody did it. Other results as nxl_lock_acquire(); also
  * NXL_E_UNSUPPORTED: several servers, NXL_SCHEME_TIMESTAMP, a server without
  * scripts or before 3.2; NXL_E_INVALID: the lock has permits or is shared;
- * NXL_E_WRONG_TYPE: the record's key holds something else; NXL_E_URL: durable=1
- * in the URL, and the server writes no AOF; or guard_failover is on (the
- * default over Sentinels) and wait_replicas was not given, not even as 0. */
+ * NXL_E_WRONG_TYPE: the record's key holds something else; NXL_E_URL:
+ * guard_failover is on (the default over Sentinels) and wait_replicas was not
+ * given, not even as 0. */
 int nxl_once_begin(nxl_lock *lock, const nxl_once_options *options,
     int64_t wait_ms) NXL_MUST_USE;
 

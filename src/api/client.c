@@ -57,7 +57,7 @@ static bool make_nodes(struct nxl_client *client, struct endpoints *e)
     client->guards_restarts = e->guards_restarts;
     client->guards_failover = e->guards_failover;
     client->copies_decided = e->copies_decided;
-    /* durable=1: whether a record may begin is found out before it does. */
+    /* durable=1: whether it may grant is found out before it does. */
     bool sole = e->count == 1 && !client->guards_restarts && !set->durable;
     client->server_count = e->count;
     if (!nodes_make(&client->nodes, e->at, e->count, sole, clock_now()))

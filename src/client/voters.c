@@ -43,14 +43,14 @@ static void add_reason(const struct node *n, uint64_t now, struct text *text)
 
 void voters_explain(const struct node *n, uint64_t now, struct text *text)
 {
-    if (eligibility_matters(&n->voter.eligibility, VERB_ACQUIRE))
+    if (eligibility_matters(&n->voter.eligibility))
         add_reason(n, now, text);
 }
 
 uint64_t voters_quarantine_ms(const struct node *n, uint64_t now)
 {
     const struct eligibility *e = &n->voter.eligibility;
-    if (!eligibility_matters(e, VERB_ACQUIRE))
+    if (!eligibility_matters(e))
         return 0;
     return (eligibility_quarantine(e, now) + NS_PER_MS - 1) / NS_PER_MS;
 }
@@ -61,8 +61,7 @@ static void refuse_requests(struct node *n, uint64_t now)
     struct text words;
     text_clear(&words);
     add_reason(n, now, &words);
-    requests_refuse(&n->server, eligibility_matters(e, VERB_ACQUIRE),
-        eligibility_fault(e, now), &words);
+    requests_refuse(&n->server, eligibility_fault(e, now), &words);
 }
 
 struct eligibility_terms voters_terms(const struct node *n)
@@ -142,7 +141,7 @@ bool voters_judge_new(struct node *n, uint64_t now)
     if (primary_s >= 0)
         server_write_marker(&n->server, primary_s * 1000, now);
     if (eligibility_votes(&v->eligibility, now) ||
-        !eligibility_matters(&v->eligibility, VERB_BEGIN))
+        !eligibility_matters(&v->eligibility))
         return false;
     refuse_requests(n, now);
     return true;

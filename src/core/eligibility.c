@@ -270,8 +270,8 @@ void eligibility_judge(struct eligibility *e, const struct server_info *info,
     e->longer_ttl_ms = terms->longer_ttl_ms;
     e->uptime_was_negative = info->uptime_was_negative;
     e->slots = info->slots;
-    e->vote_is_required = terms->several_servers || terms->guard;
-    e->durable = terms->durable;
+    e->vote_is_required =
+        terms->several_servers || terms->guard || terms->durable;
     e->failover = terms->failover;
     e->several_servers = terms->several_servers;
     e->sentinels = terms->sentinels;

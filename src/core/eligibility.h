@@ -76,7 +76,6 @@ struct eligibility {
     int slots;                /* likewise */
     uint64_t needed_s;        /* eligibility_needed_s(), by the terms */
     bool vote_is_required;    /* locks need its vote, by the terms */
-    bool durable;             /* likewise, see the terms */
     bool failover;            /* likewise */
     bool several_servers;     /* likewise */
     bool sentinels;           /* likewise */
@@ -93,14 +92,12 @@ static inline bool eligibility_unfit(const struct eligibility *e)
     return e->reason == REASON_ACTIVE_REPLICA || e->reason == REASON_CLUSTER;
 }
 
-/* Does it matter for that verb whether the server has a vote? A single server
- * need not vote; but it must not be one where no lock belongs, and durable=1 is
- * a condition of a record. */
-static inline bool eligibility_matters(
-    const struct eligibility *e, enum verb_kind verb)
+/* Does it matter whether the server has a vote? A single server need not vote,
+ * unless it is guarded or durable; but it must not be one where no lock
+ * belongs. */
+static inline bool eligibility_matters(const struct eligibility *e)
 {
-    return e->vote_is_required || eligibility_unfit(e) ||
-           (e->durable && verb_traits[verb].begins_work);
+    return e->vote_is_required || eligibility_unfit(e);
 }
 
 /* Judges the server by info, and updates *e, which is zero at first. duplicate:

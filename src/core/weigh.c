@@ -174,7 +174,7 @@ bool weigh_outcome(const struct eligibility *e, enum verb_kind verb,
         instead->fault = FAULT_DEMOTED;
         return false;
     }
-    if (!eligibility_matters(e, verb))
+    if (!eligibility_matters(e))
         return true;
     if (!weigh(e, verb, outcome, alive_at, now, instead))
         return false;
@@ -215,6 +215,6 @@ bool weigh_message(const struct eligibility *e, uint64_t sent_at,
     struct outcome instead;
     if (guarded(GUARD_CONFIRM_MESSAGES) && !weigh_confirmed(e, sent_at))
         return false;
-    return !eligibility_matters(e, VERB_STAY) ||
+    return !eligibility_matters(e) ||
            weigh(e, VERB_STAY, &grant, alive_at, now, &instead);
 }

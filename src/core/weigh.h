@@ -37,7 +37,7 @@ bool weigh_has_vote(
 static inline bool weigh_may_send(const struct eligibility *e,
     enum verb_kind verb, uint64_t now, struct outcome *instead)
 {
-    return !verb_traits[verb].may_grant || !eligibility_matters(e, verb) ||
+    return !verb_traits[verb].may_grant || !eligibility_matters(e) ||
            weigh_has_vote(e, now, instead);
 }
 

@@ -48,14 +48,14 @@ void request_submit(
 }
 
 void requests_refuse(
-    struct server *s, bool all, enum fault fault, const struct text *words)
+    struct server *s, enum fault fault, const struct text *words)
 {
     struct list *node = s->queued.next, *next;
     for (; node != &s->queued; node = next) {
         next = node->next;
         struct request *r = list_entry(node, struct request, node);
         const struct verb_traits *verb = &verb_traits[r->exchange.verb->kind];
-        if (!(all ? verb->may_grant : verb->begins_work) || r->sent_at)
+        if (!verb->may_grant || r->sent_at)
             continue;
         s->why = *words;
         list_remove(&r->node);

@@ -18,9 +18,9 @@ void request_submit(
     struct request *r, const struct verb *verb, struct command_cache *cache);
 
 /* Fails the acquires that are not formatted yet, because the server has no
- * vote: all of them, or only those that begin a record. */
+ * vote. */
 void requests_refuse(
-    struct server *s, bool all, enum fault fault, const struct text *words);
+    struct server *s, enum fault fault, const struct text *words);
 
 /* Fails those that wait until the Sentinels name this server again. */
 void requests_unconfirmed(struct server *s, enum fault fault, uint64_t now);

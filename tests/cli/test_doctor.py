@@ -74,7 +74,7 @@ USERS = {
     "who may not listen": ((*ALL, "-subscribe"), (), 0, (
         ("ok", "waiting", "subscribe"),)),
     "without PUBSUB": ((*ALL, "-pubsub"), (), 0, (
-        ("note", "rights", "Sentinels.*\\(PUBSUB NUMSUB.*Remedy: .*\\+pubsub"),)),
+        ("note", "rights", "Sentinels.*\\(PUBSUB NUMSUB.*: .*\\+pubsub"),)),
     "without TIME": ((*ALL, "-time"), (), 1, (
         ("WARN", "fencing", "Remedy: .*\\+time"), ("ok", "lock", ""))),
     "without INFO": ((*ALL, "-info"), (), 1, (

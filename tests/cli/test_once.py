@@ -724,6 +724,9 @@ class Room(Table):
             self.once("durable=1 without a file", 78, name, "-u",
                       url + "?durable=1", *self.noting(name), runs=0,
                       said=("appendonly",))
+            self.gives("durable=1 without a file",
+                       ["run", name, "-u", url + "?durable=1", "--", "true"],
+                       78, "", "durable=1", "appendonly")
             self.gives("nothing on disk",
                        ["once", name, "-u", url, "--", "true"], 0)
             self.gives("nothing on disk", ["once", self.name(), "-v", "-u", url,

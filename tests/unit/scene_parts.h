@@ -84,11 +84,9 @@ static void add_verb(const struct action *action)
     const struct verb *verb = &action->verb;
     bool tells = verb->kind == VERB_TELL;
     char word[8], suffix[32] = "";
-    char letter = letters[verb->kind];
+    char letter = verb->of_other_holder ? 'o' : letters[verb->kind];
     if (verb->kind == VERB_BEGIN && verb->may_hold_token)
         letter = 'B';
-    if (verb->of_other_holder)
-        letter = 'o';
     if (tells && verb->ttl_ms > 0)
         letter = 'k';
     if (verb->kind == VERB_JOIN || verb->kind == VERB_STAY) {

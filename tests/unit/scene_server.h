@@ -3,10 +3,10 @@
  * The machine "server" of scenes (unit/scene.h): a connection with its requests
  * and cleanups (net/server.h), with the test at the other end.
  *
- * Steps. acquire:0 and so on submits request 0 (of 12); clear:0 is a tell that
- * ends a doubt and keeps the lock. names:4: requests 0 to 3 are of several names
- * of one lock. Whatever is due is then pushed and taken, but after hold:N only N
- * completions, and nothing is pushed.
+ * Steps. acquire:0 and so on submits request 0 (of 12); clear:0 is a tell
+ * that ends a doubt and keeps the lock. names:4: requests 0 to 3 are of several
+ * names of one lock. Whatever is due is then pushed and taken, but after hold:N
+ * only N completions, and nothing is pushed.
  * says:+OK,:1,nil,-OOM_no the other end answers, _ for a blank; script: that
  * the script is missing.
  *

@@ -79,23 +79,23 @@ static const struct {
     const char *counts; /* where the server must have a vote */
     const char *single; /* where it need not */
 } answers[] = {
-    {"grant", VERB_ACQUIRE, OUTCOME_GRANTED, "ynnnnnn", "yyyynyy"},
+    {"grant", VERB_ACQUIRE, OUTCOME_GRANTED, "ynnnnnn", "yyyynyn"},
     {"grant of work", VERB_BEGIN, OUTCOME_GRANTED, "ynnnnnn", "yyyynyn"},
-    {"grant in line", VERB_STAY, OUTCOME_GRANTED, "ynnnnnn", "yyyynyy"},
+    {"grant in line", VERB_STAY, OUTCOME_GRANTED, "ynnnnnn", "yyyynyn"},
     {"busy", VERB_ACQUIRE, OUTCOME_BUSY, "yyyyyyy", "yyyyyyy"},
     {"fault", VERB_ACQUIRE, OUTCOME_FAULT, "yyyyyyy", "yyyyyyy"},
     {"recorded", VERB_BEGIN, OUTCOME_RECORDED, "yyyyyyy", "yyyyyyy"},
-    {"adopt", VERB_INSPECT, OUTCOME_MINE, "ynnnnnn", "yyyynyy"},
+    {"adopt", VERB_INSPECT, OUTCOME_MINE, "ynnnnnn", "yyyynyn"},
     {"adopt: not held", VERB_INSPECT, OUTCOME_NOT_MINE, "yyyyyyy", "yyyyyyy"},
-    {"extend", VERB_EXTEND, OUTCOME_MINE, "yynnnnn", "yyyynyy"},
+    {"extend", VERB_EXTEND, OUTCOME_MINE, "yynnnnn", "yyyynyn"},
     {"extend: not held", VERB_EXTEND, OUTCOME_NOT_MINE, "yyyyyyy", "yyyyyyy"},
-    {"fencing token", VERB_RAISE, OUTCOME_MINE, "yynnnnn", "yyyynyy"},
+    {"fencing token", VERB_RAISE, OUTCOME_MINE, "yynnnnn", "yyyynyn"},
     {"tell", VERB_TELL, OUTCOME_MINE, "yyyyyyy", "yyyyyyy"},
     {"release", VERB_RELEASE, OUTCOME_MINE, "yyyyyyy", "yyyyyyy"},
     {"minimum hold", VERB_CAP_TTL, OUTCOME_MINE, "yyyyyyy", "yyyyyyy"},
-    {"inspect", VERB_INSPECT, OUTCOME_SEEN, "yynnnnn", "yyyynyy"},
-    {"inspect: free", VERB_INSPECT, OUTCOME_FREE, "ynnnnnn", "yyyynyy"},
-    {"look: free", VERB_READ_RECORD, OUTCOME_FREE, "ynnnnnn", "yyyynyy"},
+    {"inspect", VERB_INSPECT, OUTCOME_SEEN, "yynnnnn", "yyyynyn"},
+    {"inspect: free", VERB_INSPECT, OUTCOME_FREE, "ynnnnnn", "yyyynyn"},
+    {"look: free", VERB_READ_RECORD, OUTCOME_FREE, "ynnnnnn", "yyyynyn"},
 };
 
 static const char *marks(size_t row, enum client client)
@@ -133,7 +133,9 @@ static void each_message_of_each_server(void **state)
         enum standing standing = n % STANDINGS;
         enum client client = n / STANDINGS;
         const struct eligibility e = server_of(client, standing);
-        bool counts = client == SINGLE ? standing != UNFIT : standing == VOTES;
+        bool counts = client == SINGLE
+                          ? standing != UNFIT && standing != NOT_DURABLE
+                          : standing == VOTES;
         if (weigh_message(&e, T0 + 1, T0, T0 + 2) != counts)
             fail_msg("message: standing %u, client %u", standing, client);
     }
@@ -151,8 +153,7 @@ static void each_request_to_each_server(void **state)
         struct outcome instead;
         bool barred = client != SINGLE
                           ? standing != VOTES
-                          : standing == UNFIT ||
-                                (standing == NOT_DURABLE && verb == VERB_BEGIN);
+                          : standing == UNFIT || standing == NOT_DURABLE;
         bool grants = verb == VERB_ACQUIRE || verb == VERB_JOIN ||
                       verb == VERB_STAY || verb == VERB_BEGIN;
         bool sent = weigh_may_send(&e, verb, T0 + 1, &instead);
