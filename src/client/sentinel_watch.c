@@ -481,8 +481,9 @@ void sentinel_watch_explain(const struct sentinel_watch *w, unsigned i,
     const char *reason = sentinel_reason(st);
     text_clear(named);
     text_set(why, reason ? reason : "it was not asked");
-    if (confirm_is_current(&w->confirm, i))
-        add_address(w, &w->confirm.views[i], named);
+    const struct sentinel_view *v = &w->confirm.views[i];
+    if (confirm_is_current(v, confirm_current_from(&w->confirm)))
+        add_address(w, v, named);
 }
 
 bool sentinel_watch_agrees(const struct sentinel_watch *w, unsigned i)
@@ -493,14 +494,17 @@ bool sentinel_watch_agrees(const struct sentinel_watch *w, unsigned i)
 bool sentinel_watch_is_spare(const struct sentinel_watch *w, unsigned i)
 {
     const struct sentinel_views *c = &w->confirm;
+    const unsigned answered = confirm_answered(c);
+    const uint64_t from = confirm_current_from(c);
     bool other = false;
     for (unsigned j = 0; j < w->count; j++) {
-        if (c->views[j].others + 1 > confirm_answered(c))
+        if (c->views[j].others + 1 > answered)
             return false;
         other |= j != i && w->list[j]->host_index == w->list[i]->host_index &&
-                 confirm_is_current(c, j);
+                 confirm_is_current(&c->views[j], from);
     }
-    return other && (!confirm_is_current(c, i) || confirm_is_repeated(c, i));
+    return other && (!confirm_is_current(&c->views[i], from) ||
+                        confirm_is_repeated(c, i));
 }
 
 void sentinel_watch_count(

@@ -71,7 +71,7 @@ unsigned confirm_count(const struct sentinel_views *c, const char *host,
     return count;
 }
 
-static uint64_t current_from(const struct sentinel_views *c)
+uint64_t confirm_current_from(const struct sentinel_views *c)
 {
     uint64_t last = 0;
     for (unsigned i = 0; i < c->count; i++)
@@ -79,16 +79,15 @@ static uint64_t current_from(const struct sentinel_views *c)
     return deadline_before(last, ms_to_ns(CONFIRM_VALID_MS));
 }
 
-bool confirm_is_current(const struct sentinel_views *c, unsigned i)
+bool confirm_is_current(const struct sentinel_view *v, uint64_t current_from)
 {
-    uint64_t asked_at = c->views[i].asked_at;
-    return asked_at != 0 && asked_at >= current_from(c);
+    return v->asked_at != 0 && v->asked_at >= current_from;
 }
 
 unsigned confirm_count_current(
     const struct sentinel_views *c, const char *host, uint16_t port)
 {
-    return confirm_count(c, host, port, current_from(c));
+    return confirm_count(c, host, port, confirm_current_from(c));
 }
 
 /* Puts value into the sorted list of count values, the smallest first. */

@@ -66,12 +66,13 @@ bool confirm_primary(
 unsigned confirm_count(const struct sentinel_views *c, const char *host,
     uint16_t port, uint64_t asked_from);
 
-/* Does it name an address, as one that was asked at most 2 s before the one
- * that was asked last? */
-bool confirm_is_current(const struct sentinel_views *c, unsigned view);
+/* Those that were asked before that, 2 s before the one that was asked last, no
+ * longer answer. */
+uint64_t confirm_current_from(const struct sentinel_views *c);
+/* Does it name an address, and still answer? */
+bool confirm_is_current(const struct sentinel_view *v, uint64_t current_from);
 
-/* The same count, of those that were asked at most 2 s before the one that was
- * asked last: the others no longer answer. */
+/* The same count, of those that still answer. */
 unsigned confirm_count_current(
     const struct sentinel_views *c, const char *host, uint16_t port);
 
