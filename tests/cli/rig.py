@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
@@ -127,8 +128,11 @@ class Tap:
         if not good:
             self.bad = 1
             # meson test --print-errorlogs shows this, and not standard output.
+            calls = [f"at {os.path.basename(at.filename)}:{at.lineno}: "
+                     f"{at.line}" for at in traceback.extract_stack()
+                     if at.filename != __file__]
             why = [f"failed: {self.about}{name}",
-                   *str(note)[:6000].splitlines()]
+                   *str(note)[:6000].splitlines(), *calls[:0:-1]]
             print(*(f"# {line}" for line in why), sep="\n", file=sys.stderr,
                   flush=True)
         print(f"{'' if good else 'not '}ok {self.number} - "

@@ -304,7 +304,8 @@ class Room(Cases):
         self.check(
             got.returncode == code and not os.path.exists(marker) and
             SECRET not in text and all(word in text for word in says),
-            f"{what}: nothing runs", f"{got.returncode}: {text}")
+            f"{what}: nothing runs",
+            f"exit code {got.returncode}\n{text}is to have: {code}, {says!r}")
         if os.path.exists(marker):
             os.remove(marker)
 
@@ -378,7 +379,7 @@ class Room(Cases):
                        f"{name} of mode 600 is used")
             self.write("state", None)
         self.write("conf", "")
-        for text, says in (("redis:/x\n", "scheme"),
+        for text, says in (("redis:/x\n", "write redis://x"),
                            ("redis://h\n" * 16, "more than 15 URLs"),
                            ("redis://a\nredis://b\n\0\nredis://c\n",
                             "zero byte")):
