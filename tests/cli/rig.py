@@ -6,6 +6,7 @@ Invariant: servers and what was launched end with the test, however it ends.
 """
 
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -109,6 +110,38 @@ class Between(Listener):
                 else:
                     other.sendall(command)
                     one.sendall(read_reply(replies))
+
+
+class Relay(Listener):
+    """A port that leads each new connection to the next of some servers. What
+    is passed on is what asks() and answers() make of the bytes as they come."""
+
+    def __init__(self, *servers):
+        self.servers = itertools.cycle(servers)
+        super().__init__()
+        self.url = f"redis://127.0.0.1:{self.port}"
+
+    def asks(self, data):
+        return data
+
+    def answers(self, data):
+        return data
+
+    def serve(self, one):
+        with one, socket.socket(socket.AF_UNIX) as other:
+            other.connect(next(self.servers).socket)
+            back = threading.Thread(target=self.pump, daemon=True,
+                                    args=(other, one, self.answers))
+            back.start()
+            self.pump(one, other, self.asks)
+            back.join()
+
+    @staticmethod
+    def pump(source, sink, edit):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(edit(data))
+            sink.shutdown(socket.SHUT_WR)
 
 
 class Tap:
@@ -424,13 +457,6 @@ class Cases(Tap):
                for text in (done.stdout, done.stderr)]
         return self.judge(given, self.shown(words), (done.returncode, *got),
                           code, out, said, tokens)
-
-    def finds(self, out, level, what, *parts):
-        """doctor does: a line of this level about that, with these parts."""
-        found = [line for line in out.splitlines()
-                  if re.match(rf"{level}\s+(\S+ )?{what}: ", line)]
-        self.check(any(all(part in line for part in parts) for line in found),
-                   f"doctor finds {level} {what} {' '.join(parts)}", out)
 
     def launch(self, *words, **more):
         return Launched(self, *words, **more)

@@ -3,12 +3,14 @@
 
 A row is (line, exit code, what is printed...). A line is words as in a shell.
 Words before the command change its surroundings: "NAME=VALUE" sets a variable,
-"?QUERY" is added to NXLOCK_URL, "offline" takes the network away. Its standard
-output is "> FILE" at the end, or "> closed", "> gone", a pipe without a reader,
-or "> unwritable". What is printed is part of standard output or standard error;
-"!TEXT" is in neither, "~REGEX" matches a line of standard output, "=REGEX" all
-of it, "once TEXT" is on standard error once, "" means that nothing is printed,
-a number is the most seconds it may take.
+"?QUERY" or "&QUERY" is added to NXLOCK_URL, "offline" takes the network away.
+Its standard output is "> FILE" at the end, or "> closed", "> gone", a pipe
+without a reader, or "> unwritable". What is printed is part of standard output
+or standard error; "!TEXT" is in neither, "~REGEX" matches a line of standard
+output, "=REGEX" all of it, "once TEXT" is on standard error once, "" means that
+nothing is printed, a number is the most seconds it may take. (LEVEL, SUBJECT,
+REGEX) is a line of doctor with these, (None, SUBJECT, REGEX) is none; doctor
+leaves no key, and its exit code is that of the worst line.
 
 Other rows are ("db COMMAND...", what the server answers), which may be two
 numbers, or a pattern that is waited for; ("write FILE", its text) before a
@@ -16,9 +18,9 @@ line, and ("file FILE", its text) after one.
 
 {d} is the folder of files, {url} the server's URL, {socket} its socket, {nx}
 the path of nxlock, {token} the last token that was printed, {ttl} the last
-lease that was proposed, {soon} the server's time and 3 s. In {d} are a file
-"plain", "socket" of a server that is gone, and a folder in place of the file
-that BGSAVE writes.
+lease that was proposed, {soon} the server's time and 3 s, and others are those
+of the test's values. In {d} are a file "plain", "socket" of a server that is
+gone, and a folder in place of the file that BGSAVE writes.
 
 For every line: what exits with 64 to 78, or was busy, leaves all keys as they
 are and starts no CMD, which is "touch {started}" where it matters; after any
@@ -40,10 +42,12 @@ class Table(Cases):
 
     def __init__(self, nxlock, server):
         super().__init__(nxlock, server)
-        self.token = self.ttl = ""
         self.offline = subprocess.run(["unshare", "-rn", "true"], check=False,
                                       capture_output=True).returncode == 0
         self.started = self.path("started")
+        self.values = {
+            "d": server.folder, "url": server.url, "socket": server.socket,
+            "nx": self.program, "started": self.started, "token": "", "ttl": ""}
         self.link = resp.at_socket(server.socket, 60)  # needs no password later
         self.write("plain", "")
         os.mkdir(self.path("dump.rdb"))
@@ -59,11 +63,7 @@ class Table(Cases):
             return str(why)
 
     def fill(self, text):
-        for name, value in (
-                ("d", self.server.folder), ("url", self.server.url),
-                ("socket", self.server.socket), ("nx", self.program),
-                ("started", self.started), ("token", self.token),
-                ("ttl", self.ttl)):
+        for name, value in self.values.items():
             text = text.replace("{" + name + "}", value)
         if "{soon}" in text:
             now = int(self.db("TIME").split()[0])
@@ -100,12 +100,11 @@ class Table(Cases):
         """Its code, its output, what it said, the seconds it took."""
         words = shlex.split(self.fill(line))
         environment, before, stdout = dict(os.environ), [], subprocess.PIPE
-        while words and (words[0] == "offline" or words[0][0] == "?" or
-                         re.match("[A-Z_]+=", words[0])):
+        while words and re.match(r"offline$|[?&]|[A-Z_]+=", words[0]):
             word = words.pop(0)
             if word == "offline":
                 before = ["unshare", "-rn"]
-            elif word[0] == "?":
+            elif word[0] in "?&":
                 environment["NXLOCK_URL"] += word
             else:
                 name, _, environment[name] = word.partition("=")
@@ -127,19 +126,21 @@ class Table(Cases):
                     for text in (done.stdout, done.stderr))
         return done.returncode, out, err, time.monotonic() - began
 
-    def faults(self, code, wanted, answer, outputs):
+    def faults(self, wanted, answer, outputs):
         got, out, err, took = answer
         if got != wanted:
             yield f"exit code {code_name(got)}, not {code_name(wanted)}"
         for output in outputs:
             if output == "":
                 good = out == err == ""
+            elif isinstance(output, tuple):
+                good = self.finds(out, *output)
             elif isinstance(output, int):
                 good = took < output
             elif output[0] == "!":
-                good = output[1:] not in out + err
+                good = self.fill(output[1:]) not in out + err
             elif output[0] == "~":
-                good = any(re.fullmatch(output[1:], line)
+                good = any(re.fullmatch(self.fill(output[1:]), line)
                            for line in out.splitlines())
             elif output[0] == "=":
                 good = re.fullmatch(self.fill(output[1:]), out, re.S)
@@ -152,6 +153,23 @@ class Table(Cases):
         if os.path.exists(self.started):
             os.unlink(self.started)
             yield "CMD was started"
+
+    def finds(self, out, level, subject, words=""):
+        found = re.search(rf"^{level or '[a-zA-Z]+'} .*"
+                          rf"\b{self.fill(subject)}: .*{self.fill(words)}",
+                          out, re.M)
+        return bool(found) == bool(level)
+
+    @staticmethod
+    def contradicts(code, out):
+        """Whether doctor printed a worse line, or none as bad as that code."""
+        found = set(re.findall("^(WARN|FAIL) ", out, re.M))
+        return out and (("FAIL" in found) != (code > 1) or (
+            code <= 1 and ("WARN" in found) != (code == 1)))
+
+    def rows(self, *rows):
+        for row in rows:
+            self.row(*row)
 
     def row(self, line, wanted, *outputs):
         special, _, name = line.partition(" ")
@@ -169,18 +187,25 @@ class Table(Cases):
         if line.startswith("offline") and not self.offline:
             self.skip(name, "no unshare -rn")
             return
-        before = self.keys()
+        doctor = re.match(r"([A-Z_?&]\S* )*doctor\b", line) and wanted != 64
+        before, size = self.keys(), self.db("DBSIZE")
         answer = self.call(line)
-        faults = list(self.faults(line, wanted, answer, outputs))
+        faults = list(self.faults(wanted, answer, outputs))
         after = self.keys()
         if (64 <= wanted <= 78 or "-E" in line) and before != after:
             faults.append(f"keys changed: {before} {after}")
+        if doctor and size != self.db("DBSIZE"):
+            faults.append("doctor has left a key")
+        if doctor and "--json" not in line and self.contradicts(
+                wanted, answer[1]):
+            faults.append("another exit code than its worst line has")
         if any(key[0] == "a" for key in after):
             faults.append("the lock 'a' is left")
         if re.fullmatch("[0-9a-f-]{36}\\S*\n", answer[1]):
-            self.token = answer[1].strip()
+            self.values["token"] = answer[1].strip()
         proposed = re.search(r"use --ttl (\S+) or more", answer[2])
-        self.ttl = proposed[1] if proposed else self.ttl
+        if proposed:
+            self.values["ttl"] = proposed[1]
         self.check(not faults, name,
                        "\n".join([*faults, "it printed:", *answer[1:3]]))
 

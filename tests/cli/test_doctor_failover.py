@@ -8,45 +8,23 @@ time.
 """
 
 import re
-import socket
 import sys
-import threading
 
-sys.dont_write_bytecode = True  # the tree stays as it is
-
-from rig import Server, Tap, await_, clean_environment, free_port, nx
+from rig import Relay, Server, await_, free_port, nx, play
+from table import Table
 
 TIME = re.compile(rb"\*2\r\n\$10\r\n(\d{10})\r\n\$\d\r\n(\d{1,6})\r\n")
 MS = 1000  # us
+RIGHT = ("--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0",
+         "--appendonly", "yes", "--appendfsync", "always")
 
 
-class Clock:
-    """A port that leads to a server and sets its clock apart."""
+class Clock(Relay):
+    """Sets the server's clock apart."""
 
-    def __init__(self, port):
-        self.to, self.ahead_us = port, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+    ahead_us = 0
 
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            server = socket.create_connection(("127.0.0.1", self.to))
-            for pair in ((client, server, None), (server, client, self.edit)):
-                threading.Thread(target=self.pump, args=pair,
-                                 daemon=True).start()
-
-    @staticmethod
-    def pump(source, sink, edit):
-        try:
-            while data := source.recv(1 << 16):
-                sink.sendall(edit(data) if edit else data)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-    def edit(self, data):
+    def answers(self, data):
         def shifted(match):
             us = int(match[1]) * 1000000 + int(match[2]) + self.ahead_us
             low = b"%d" % (us % 1000000)
@@ -58,68 +36,55 @@ class Clock:
 GUARD = "guard_failover=on"
 AT = "CONFIG", "SET"
 # Row after row: what is done before (its name in Room), the parameters of the
-# URL, the exit code, and the findings, as in test_doctor.py.
+# URL, the exit code, and the findings.
 ROWS = (
-    ("alone", "", 0, ((None, "cut off", ""), (None, "clock", ""),
-                      (None, "role", ""))),
-    ("follow", "", 1, (("WARN", "role", "1\\. Remedy: .*guard_failover=on"),
-                       ("WARN", "cut off", "Remedy: .*min-replicas-to-write"))),
-    ("nothing", GUARD, 1, ((None, "role", ""), ("WARN", "cut off", ""))),
-    ("write_to_one", GUARD, 0, ((None, "cut off", ""), (None, "clock", ""))),
-    ("ahead", GUARD, 1, (("WARN", "clock", ": [345][0-9]ms ahead.*NTP"),)),
-    ("slightly_behind", GUARD, 0, ((None, "clock", ""),)),
-    ("far_behind", GUARD, 1, (
-        ("WARN", "clock", "fencing token.*: [12][.0-9]*s behind"),)),
-    ("together", "wait_replicas=2", 69, (("FAIL", "lock", "replica"),)),
-    ("nothing", GUARD + "&wait_replicas=1", 0, (
-        ("ok", "lock", ""), (None, "replica-priority", ""))),
-    ("second", GUARD + "&wait_replicas=1", 0, (
-        (None, "replica-priority", ""),)),
-    ("priority_50", GUARD + "&wait_replicas=1", 1, (
-        ("WARN", "replica-priority", "Remedy: .*replica-priority 100"),)),
-    ("nothing", GUARD, 0, ((None, "replica-priority", ""),)),
-    ("priority_0", GUARD + "&wait_replicas=1", 1, (
-        ("WARN", "replica-priority", ""),)),
-    ("nothing", GUARD + "&wait_replicas=2", 0, (
-        (None, "replica-priority", ""),)),
-    ("password", GUARD + "&password=sesame", 1, (
-        ("WARN", "clock", "ms ahead"),)),
-    ("other_password", GUARD + "&password=sesame", 0, (
-        ("note", "clock", "WRONGPASS.*Remedy: .* same users, passwords"),)),
-    ("same_password", GUARD + "&password=sesame", 1, (
-        ("WARN", "clock", "ms ahead"),)),
-    ("elsewhere", GUARD + "&password=sesame", 0, (
-        ("note", "192.0.2.1:\\d+ clock", "password"),)),
-    ("closed_port", GUARD + "&password=sesame", 0, (
-        ("note", "127.0.0.1:1 clock", "refused.*announce-ip"),)),
+    ("alone", "", 0, (None, "cut off"), (None, "clock"), (None, "role")),
+    ("follow", "", 1, ("WARN", "role", "1\\. Remedy: .*guard_failover=on"),
+     ("WARN", "cut off", "Remedy: .*min-replicas-to-write")),
+    ("nothing", GUARD, 1, (None, "role"), ("WARN", "cut off")),
+    ("write_to_one", GUARD, 0, (None, "cut off"), (None, "clock")),
+    ("ahead", GUARD, 1, ("WARN", "clock", ": [345][0-9]ms ahead.*NTP")),
+    ("slightly_behind", GUARD, 0, (None, "clock")),
+    ("far_behind", GUARD, 1,
+     ("WARN", "clock", "fencing token.*: [12][.0-9]*s behind")),
+    ("together", "wait_replicas=2", 69, ("FAIL", "lock", "replica")),
+    ("nothing", GUARD + "&wait_replicas=1", 0, ("ok", "lock"),
+     (None, "replica-priority")),
+    ("second", GUARD + "&wait_replicas=1", 0, (None, "replica-priority")),
+    ("priority_50", GUARD + "&wait_replicas=1", 1,
+     ("WARN", "replica-priority", "Remedy: .*replica-priority 100")),
+    ("nothing", GUARD, 0, (None, "replica-priority")),
+    ("priority_0", GUARD + "&wait_replicas=1", 1,
+     ("WARN", "replica-priority")),
+    ("nothing", GUARD + "&wait_replicas=2", 0, (None, "replica-priority")),
+    ("password", GUARD + "&password=sesame", 1, ("WARN", "clock", "ms ahead")),
+    ("other_password", GUARD + "&password=sesame", 0,
+     ("note", "clock", "WRONGPASS.*Remedy: .* same users, passwords")),
+    ("same_password", GUARD + "&password=sesame", 1,
+     ("WARN", "clock", "ms ahead")),
+    ("elsewhere", GUARD + "&password=sesame", 0,
+     ("note", "192.0.2.1:\\d+ clock", "password")),
+    ("closed_port", GUARD + "&password=sesame", 0,
+     ("note", "127.0.0.1:1 clock", "refused.*announce-ip")),
 )
 
 
-class Room(Tap):
-    def __init__(self, nxlock, servers, clock):
-        super().__init__()
-        self.nxlock, self.clock = nxlock, clock
-        self.primary, self.replica, self.other = servers
-
-    def judge(self, name, done, code, findings):
-        out = done.stdout.decode()
-        self.check(done.returncode == code, f"{name}: {code}",
-                   f"{done.returncode}\n{out}")
-        for level, subject, words in findings:
-            found = re.search(rf"^{level or '(note|WARN|FAIL)'} .*\b{subject}: "
-                              rf".*{words}", out, re.M)
-            self.check(bool(found) == bool(level),
-                       f"{name}: {level} {subject} {words}", out)
-
+class Room(Table):
     def play(self):
-        for name, query, code, findings in ROWS:
-            getattr(self, name)()
-            url = f"{self.primary.url}?max_ttl_ms=1000&{query}".rstrip("&")
-            self.judge(f"{name}, {query}", nx(self.nxlock, "doctor", "-u", url),
-                       code, findings)
-        self.check(b"READONLY" not in self.admin(self.replica, "INFO",
-                                                 "errorstats"),
-                   "nothing was written to the replica")
+        with Server("--port", free_port(), *RIGHT) as self.replica, \
+                Server("--port", free_port(), *RIGHT) as self.other, \
+                Clock(self.replica) as self.clock:
+            self.primary, self.port = self.server, self.server.options[1]
+            await_(lambda: re.search(rb"uptime_in_seconds:([4-9]|\d\d)",
+                                     self.primary.cli("INFO")))
+            for name, query, code, *findings in ROWS:
+                getattr(self, name)()
+                print(f"# {name}, {query}")
+                self.row(f"doctor -u {{url}}?max_ttl_ms=1000&{query}", code,
+                         *findings)
+            self.check(b"READONLY" not in self.admin(self.replica, "INFO",
+                                                     "errorstats"),
+                       "nothing was written to the replica")
 
     # ------------------------------------------------- what is done before
 
@@ -138,7 +103,7 @@ class Room(Tap):
 
     def follow(self):
         self.replica.cli(*AT, "replica-announce-port", str(self.clock.port))
-        self.replica.cli("REPLICAOF", "127.0.0.1", str(self.primary.port))
+        self.replica.cli("REPLICAOF", "127.0.0.1", str(self.port))
         self.replication(b"state=online", "a replica")
 
     def write_to_one(self):
@@ -158,7 +123,7 @@ class Room(Tap):
         self.clock.ahead_us = 0
 
     def second(self):
-        self.other.cli("REPLICAOF", "127.0.0.1", str(self.primary.port))
+        self.other.cli("REPLICAOF", "127.0.0.1", str(self.port))
         self.check(await_(lambda: self.primary.cli(
             "INFO", "replication").count(b",state=online,") == 2),
             "a second replica")
@@ -198,21 +163,5 @@ class Room(Tap):
         self.announce("replica-announce-port", "1", b"ip=127.0.0.1,port=1,")
 
 
-def main(nxlock):
-    ports = free_port(), free_port(), free_port()
-    right = ("--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0",
-             "--appendonly", "yes", "--appendfsync", "always")
-    with Server("--port", str(ports[0]), *right) as primary, \
-            Server("--port", str(ports[1]), *right) as replica, \
-            Server("--port", str(ports[2]), *right) as other:
-        clean_environment(primary)
-        primary.port = ports[0]
-        room = Room(nxlock, (primary, replica, other), Clock(ports[1]))
-        await_(lambda: re.search(rb"uptime_in_seconds:([4-9]|\d\d)",
-                                 primary.cli("INFO")))
-        room.play()
-    return room.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(play(Room, Room.play, options=("--port", free_port(), *RIGHT)))

@@ -5,16 +5,13 @@ without what would let another take the place, and what the line keeps on the
 server is no lock.
 """
 
-import contextlib
 import json
 import os
 import re
-import socket
 import sys
-import threading
 import time
 
-from rig import Cases, Server, play
+from rig import Cases, Relay, Server, play
 
 UUID = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 TOKEN = UUID + "@db7:41233:backup"
@@ -43,33 +40,12 @@ def member(number, label="", window=MINUTE):
     return f"{token(number, label)} - 60000 {window}"
 
 
-class Slow:
+class Slow(Relay):
     """A way to the server on which each answer takes half a second."""
 
-    def __init__(self, server):
-        self.server = server
-        self.path = os.path.join(server.folder, "slow")
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.path)
-        self.listener.listen()
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            ours, _ = self.listener.accept()
-            theirs = socket.socket(socket.AF_UNIX)
-            theirs.connect(self.server.socket)
-            for one, other, delay in (ours, theirs, 0), (theirs, ours, 0.5):
-                threading.Thread(target=self.pass_on, daemon=True,
-                                 args=(one, other, delay)).start()
-
-    @staticmethod
-    def pass_on(one, other, delay):
-        with contextlib.suppress(OSError):
-            while data := one.recv(65536):
-                time.sleep(delay)
-                other.sendall(data)
-        other.close()
+    def answers(self, data):
+        time.sleep(0.5)
+        return data
 
 
 HELD = r"x held by db7:41233:backup, \d+s left"
@@ -253,18 +229,18 @@ class Room(Cases):
 
     def left_at_the_end(self):
         """The time left is that of now, though the line was read after it."""
-        slow = Slow(self.server)
-        for words in "", " --json":
-            self.begin(ONE)
-            out, _ = self.gives("a slow server", f"status x{words} -u "
-                                f"unix://{slow.path}?timeout_ms=10000", 0,
-                                ".*held.*waiting.*")
-            left = (json.loads(out)["left_ms"] if words else
-                    1000 * int(re.search(r" (\d+)s left", out)[1]))
-            now = int(self.server.cli("PTTL", "x"))
-            self.check(left < now + 2000,
-                       f"a slow server: status{words}: the time left is that "
-                       "of the end", f"{out}\n{now} ms are left")
+        with Slow(self.server) as slow:
+            for words in "", " --json":
+                self.begin(ONE)
+                out, _ = self.gives(
+                    "a slow server", f"status x{words} -u {slow.url}"
+                    "?timeout_ms=10000", 0, ".*held.*waiting.*")
+                left = (json.loads(out)["left_ms"] if words else
+                        1000 * int(re.search(r" (\d+)s left", out)[1]))
+                now = int(self.server.cli("PTTL", "x"))
+                self.check(left < now + 2000, f"a slow server: status{words}: "
+                           "the time left is that of the end",
+                           f"{out}\n{now} ms are left")
 
     def wait(self):
         self.begin()

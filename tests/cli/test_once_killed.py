@@ -9,70 +9,37 @@ nxlock and the server holds what belongs to a step.
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 
-from rig import Cases, await_, full_pipe, nx, play
+from rig import Cases, Relay, await_, full_pipe, nx, play
 
 TTL = ("--ttl", "6s", "--grace", "200ms")
 
 
-class Proxy:
+class Proxy(Relay):
     """Passes everything on, but for one name, if told so: no request, or no
     answer."""
 
-    def __init__(self, server):
-        self.server = server
-        self.path = os.path.join(server.folder, "proxy")
-        self.name = None
-        self.drop_requests = self.drop_answers = False
-        self.seen = 0  # requests about the name
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.path)
-        self.listener.listen()
-        threading.Thread(target=self.accept, daemon=True).start()
+    name = None
+    mute = drop_requests = drop_answers = False
+    seen = 0  # requests about the name
 
     def watch(self, name, drop_requests=False, drop_answers=False):
-        self.seen, self.name = 0, name.encode()
+        self.seen, self.name, self.mute = 0, name.encode(), False
         self.drop_requests = drop_requests
         self.drop_answers = drop_answers
 
-    def accept(self):
-        while True:
-            ours, _ = self.listener.accept()
-            theirs = socket.socket(socket.AF_UNIX)
-            theirs.connect(self.server.socket)
-            state = {"mute": False}
-            for target in (self.requests, self.answers):
-                threading.Thread(target=target, daemon=True,
-                                 args=(ours, theirs, state)).start()
+    def asks(self, data):
+        if self.name and self.name in data:
+            self.seen += 1
+            self.mute = self.drop_answers
+            if self.drop_requests:
+                return b""
+        return data
 
-    def requests(self, ours, theirs, state):
-        while data := self.receive(ours):
-            if self.name and self.name in data:
-                self.seen += 1
-                state["mute"] = self.drop_answers
-                if self.drop_requests:
-                    continue
-            theirs.sendall(data)
-        theirs.close()
-
-    def answers(self, ours, theirs, state):
-        while data := self.receive(theirs):
-            if not state["mute"]:
-                try:
-                    ours.sendall(data)
-                except OSError:
-                    return
-
-    @staticmethod
-    def receive(end):
-        try:
-            return end.recv(65536)
-        except OSError:
-            return b""
+    def answers(self, data):
+        return b"" if self.mute else data
 
 
 class Work:
@@ -111,7 +78,7 @@ class Work:
             return len(file.readlines())
 
     def start(self, script, *words, stderr=subprocess.PIPE):
-        env = dict(os.environ, NXLOCK_URL="unix://" + self.proxy.path)
+        env = dict(os.environ, NXLOCK_URL=self.proxy.url)
         self.process = subprocess.Popen(
             [self.nxlock, "once", self.name, *TTL, *words, "-c", script],
             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -325,7 +292,8 @@ def rows(tap, server, proxy, nxlock):
 
 
 def each(room):
-    rows(room, room.server, Proxy(room.server), room.program)
+    with Proxy(room.server) as proxy:
+        rows(room, room.server, proxy, room.program)
 
 
 if __name__ == "__main__":

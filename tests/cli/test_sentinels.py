@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """test_sentinels.py NXLOCK: what the command says of a primary that Sentinels
-name: status, the metrics and doctor."""
+name: status, the metrics and doctor. table.py describes the rows."""
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -13,8 +12,9 @@ import sys
 import tempfile
 
 import metrics_file
-from rig import Cases, TlsServer, await_, free_port, nx, play
+from rig import TlsServer, await_, free_port, nx, play
 from sentinel_group import SERVICE, Data, Group, Sentinel
+from table import Table
 
 RUN = "nxlock_last_run_"
 TTL = ("--ttl", "3s")
@@ -27,10 +27,95 @@ def named_ms(sentinel):
     return int(lines[lines.index(b"role-reported-time") + 1])
 
 
-class Room(Cases):
+FIRST = (
+    ("doctor", 0, ("ok", "server", "named by 3 of 3 Sentinels"), "!cut off: ",
+     *(("ok", f"{{s{i}}} sentinel", "{primary}") for i in range(3)),
+     "!sentinels: ", "!clock: "),
+    # Not all Sentinels are in the URL.
+    ("doctor -u {two}", 1, ("WARN", "sentinels", r"2 of 3, by {s0}, {s1}\. "
+                            "Remedy: .*announce-ip"),
+     "=(?!.* sentinels: .* sentinels: ).*"),
+    ("doctor -u {one}", 78, ("WARN", "sentinels", "1 of 3"),
+     ("FAIL", "(reach|lock)")),
+    ("doctor -u {orders}", 78, ("WARN", "sentinel")),
+    *((f"doctor -u redis://{{{which}}}?max_ttl_ms=3000", code,
+       ("WARN", "sentinels", "does not follow the primary in a failover"
+        r".*Remedy: write redis\+sentinel://"))
+      for which, code in (("primary", 1), ("replica", 69))),
+    ("doctor -u redis://{primary}?max_ttl_ms=3000&guard_failover=on", 1,
+     (None, "sentinels")),
+    ("doctor --once", 78, ("FAIL", "once", "wait_replicas")),
+)
+# The last Sentinel monitors another server.
+APART = (("doctor", 1, ("WARN", "{s2} sentinel", "{stranger}, not redis://"
+                        "{primary}/.*Remedy: .*SENTINEL REMOVE"),
+          ("ok", "lock")),)
+SHOWN = (
+    ("status name -v", 1, "~ *server: redis://{primary}/0, connected, .*, role "
+     "primary, named by 3 of 3 Sentinels [0-9.]+m?s ago.*"),
+    ("status name --json", 1,
+     '~.*"server":"[^"]*, named by 3 of 3 Sentinels.*'),
+    ("status name -v -u redis://{primary}", 1, "!entinel"),
+)
+ONE_DOWN = (
+    ("&timeout_ms=2000 doctor", 1, ("WARN", "{s1} sentinel", "does not count")),
+    ("status name -v", 1, ", named by 2 of 3 Sentinels"),
+)
+TWO_DOWN = (("&timeout_ms=2000 doctor", 69,
+             ("FAIL", "(reach|lock)", "2 of 3 Sentinels")),)
+# FAILOVER instead of SENTINEL FAILOVER.
+REPLICA_NAMED = (
+    ("doctor", 69, ("FAIL", "lock", "do not send FAILOVER to a server")),
+    ("run r -n --ttl 3s -- true", 69,
+     "do not send FAILOVER to a server that"),
+)
+WATCHER = "&sentinel_user=watcher&sentinel_password="
+RUN_R = "run r -n --ttl 3s -- true"
+WRONG_PASSWORD = (
+    (f"{WATCHER}other {RUN_R}", 77, "WRONGPASS",
+     "set sentinel_user and sentinel_password_file"),
+    (f"{WATCHER}other doctor", 77,
+     ("WARN", "{s2} sentinel", "does not count: WRONGPASS"),
+     ("FAIL", "reach", "WRONGPASS.*sentinel_user and sentinel_password_file")),
+)
+
+
+# A Sentinel with TLS, and one without in front of a server with TLS, which has
+# just been named, and so grants no lock for long.
+BY_TLS = (
+    *((f"doctor -u rediss+sentinel://127.0.0.1:{{{at}}}/svc?max_ttl_ms=60000"
+       f"&cacert={{ca}}{more}", 69,
+       ("ok", f"127.0.0.1:{{{at}}} sentinel", "{server}"),
+       ("(ok|note)", "server", "rediss://{server}/0, .*TLSv1"))
+      for at, more in (("tls", ""), ("clear", "&sentinel_tls=0"))),
+    *((f"run r -n --ttl 5s -u {url}&max_ttl_ms=5000 -- true", 69, said)
+      for url, said in (
+          ("redis+sentinel://127.0.0.1:{tls}/svc?timeout_ms=1000",
+           "before it answered INFO (a TLS port? write rediss+sentinel://, or "
+           "add sentinel_tls=1"),
+          ("rediss+sentinel://127.0.0.1:{clear}/svc?cacert={ca}"
+           "&timeout_ms=1000",
+           "as from a Sentinel's plain port: if it is one, add sentinel_tls=0"),
+          ("redis+sentinel://127.0.0.1:{tls}/svc?cacert={ca}&sentinel_tls=1",
+           "a TLS port? write rediss+sentinel://;"),
+          ("rediss+sentinel://127.0.0.2:{tls}/svc?cacert={ca}",
+           "not for 127.0.0.2; if that is the right Sentinel, write a name of "
+           "the certificate in the URL"))),
+)
+
+
+class Room(Table):
     def begin_group(self, group):
         self.group, self.primary = group, group.primary
-        os.environ["NXLOCK_URL"] = group.primary.url
+        os.environ["NXLOCK_URL"] = group.url()
+        sentinels = group.sentinels
+        self.values.update(
+            {f"s{i}": f"127.0.0.1:{one.port}"
+             for i, one in enumerate(sentinels)},
+            primary=f"127.0.0.1:{group.primary.port}",
+            one=group.url(sentinels=sentinels[:1]),
+            two=group.url(sentinels=sentinels[:2]),
+            orders=group.url().replace("/svc?", "/orders?"))
 
     def nx(self, *words, url=None):
         return nx(self.program, words[0], "-u", url or self.group.url(),
@@ -42,27 +127,6 @@ class Room(Cases):
             named_ms(each) > NEEDED_MS for each in self.group.sentinels)
         ) and await_(lambda: self.nx(
             "run", "first", "-n", *TTL, "--", "true").returncode == 0)
-
-    # -------------------------------------------------------------- status
-
-    def status(self):
-        done = self.nx("status", "name", "-v")
-        self.check(re.search(
-            rb"server: redis://127\.0\.0\.1:%d/0, connected, .*, role primary, "
-            rb"named by 3 of 3 Sentinels [0-9.]+m?s ago"
-            % self.primary.port, done.stdout),
-                   "status -v says who names the server", done)
-        done = self.nx("status", "name", "--json")
-        self.check(", named by 3 of 3 Sentinels" in
-                   json.loads(done.stdout)["server"], "so does --json", done)
-        self.group.sentinels[2].freeze()
-        done = self.nx("status", "name", "-v")
-        self.check(b", named by 2 of 3 Sentinels" in done.stdout,
-                   "one does not answer", done)
-        self.group.sentinels[2].thaw()
-        done = self.nx("status", "name", "-v", url=self.group.primary.url)
-        self.check(b"entinel" not in done.stdout,
-                   "nothing is said of Sentinels without them", done)
 
     # ------------------------------------------------------------- metrics
 
@@ -101,53 +165,7 @@ class Room(Cases):
                    found.get(RUN + "sentinels_naming", 0) >= 2 and
                    RUN + "unconfirmed" in found,
                    "which is counted", f"{found}\n{said.decode()}")
-
-
-    # -------------------------------------------------------------- doctor
-
-    def doctor(self, *words, url=None):
-        done = self.nx("doctor", *words, url=url)
-        return done.returncode, done.stdout.decode()
-
-    def finds(self, name, out, level, what, words):
-        self.check(re.search(rf"^{level} .*\b{what}: .*{words}", out, re.M),
-                   f"doctor: {name}", out)
-
-    def lacks(self, name, out, words):
-        self.check(not re.search(words, out), f"doctor: {name}", out)
-
-    def at(self, number):
-        return f"127.0.0.1:{self.group.sentinels[number].port}"
-
-    def healthy(self):
-        primary = f"127.0.0.1:{self.group.primary.port}"
-        code, out = self.doctor()
-        self.equal(code, 0, "nothing is wrong")
-        for i in range(3):
-            self.finds(f"Sentinel {i}", out, "ok", f"{self.at(i)} sentinel",
-                       primary)
-        self.finds("who names it", out, "ok", "server",
-                   "named by 3 of 3 Sentinels")
-        self.lacks("nothing else is said", out, "cut off: |sentinels: |clock: ")
-
-    def one_is_down(self):
-        self.group.sentinels[1].freeze()
-        code, out = self.doctor(url=self.group.url(
-            "max_ttl_ms=3000&timeout_ms=2000"))
-        self.finds("one does not answer", out, "WARN",
-                   f"{self.at(1)} sentinel", "does not count")
-        self.equal(code, 1, "a warning")
-        self.group.sentinels[2].freeze()
-        code, out = self.doctor(url=self.group.url(
-            "max_ttl_ms=3000&timeout_ms=2000"))
-        self.finds("two do not answer", out, "FAIL", "reach|lock",
-                   "2 of 3 Sentinels")
-        self.equal(code, 69, "no lock is granted")
-        self.thaw()
-
-    def thaw(self):
-        for one in self.group.sentinels[1:]:
-            one.thaw()
+        self.values["primary"] = f"127.0.0.1:{self.primary.port}"
 
     def unconfirmed(self):
         """A lock that is renewed, without a majority: it is lost in time, and
@@ -170,25 +188,8 @@ class Room(Cases):
         self.check(found.get(RUN + "unconfirmed", 0) >= 1 and
                    found.get(RUN + "sentinels_naming") == 1.0, "and counted",
                    found)
-        self.thaw()
-
-    def listed(self):
-        """Not all of them."""
-        both = self.group.sentinels[:2]
-        code, out = self.doctor(url=self.group.url(sentinels=both))
-        self.finds("two of three are listed", out, "WARN", "sentinels",
-                   f"2 of 3, by {self.at(0)}, {self.at(1)}\\. "
-                   "Remedy: .*announce-ip")
-        self.equal(out.count(" sentinels: "), 1, "which is said once")
-        self.equal(code, 1, "they are a majority")
-        code, out = self.doctor(url=self.group.url(sentinels=both[:1]))
-        self.finds("one of three is", out, "WARN", "sentinels", "1 of 3")
-        self.finds("which is no majority", out, "FAIL", "reach|lock", "")
-        self.equal(code, 78, "so the URL is wrong")
-        code, out = self.doctor(
-            url=self.group.url().replace("/svc?", "/orders?"))
-        self.finds("the service is unknown", out, "WARN", "sentinel", "")
-        self.equal(code, 78, "so the URL is wrong")
+        for one in self.group.sentinels[1:]:
+            one.thaw()
 
     def rights(self):
         """What docs/acl.md says that the user of the Sentinels needs."""
@@ -196,56 +197,20 @@ class Room(Cases):
         least = re.search(r"^    ACL SETUSER watcher (\+info .*)$",
                           page.read_text("utf-8"), re.M)[1].split()
         self.equal(len(least), 4, "docs/acl.md has a line for Sentinels")
-        for one in self.group.sentinels:
-            one.cli("ACL", "SETUSER", "watcher", "reset", "on", ">pw", *least)
-        login = "max_ttl_ms=3000&sentinel_user=watcher&sentinel_password=pw"
-        code, out = self.doctor(url=self.group.url(login))
-        self.lacks("the least rights are enough", out, "WARN|FAIL")
-        self.finds("for locks, too", out, "ok", "lock", "released")
-        for lacks in least[:3]:
+        for lacks in (None, *least[:3]):
             for one in self.group.sentinels:
                 one.cli("ACL", "SETUSER", "watcher", "reset", "on", ">pw",
                         *(right for right in least if right != lacks))
-            code, out = self.doctor(url=self.group.url(login))
-            self.finds(f"without {lacks}", out, "FAIL", "reach|lock",
-                       f"{re.escape(lacks[1:])}.*at each Sentinel, allow")
-            self.equal(code, 77, "no lock is granted")
-            self.refused("run says which rights", login,
-                         b"NOPERM", b"at each Sentinel, allow", b"+info")
-        login = "max_ttl_ms=3000&sentinel_user=watcher&sentinel_password="
-        self.refused("a wrong password", login + "other", b"WRONGPASS",
-                     b"set sentinel_user and sentinel_password_file")
-        _, out = self.doctor(url=self.group.url(login + "other"))
-        self.finds("doctor names who refuses", out, "WARN",
-                   f"{self.at(2)} sentinel", "does not count: WRONGPASS")
-        self.finds("doctor says whose password", out, "FAIL", "reach",
-                   "WRONGPASS.*sentinel_user and sentinel_password_file")
-
-    def refused(self, name, query, *words):
-        done = self.nx("run", "r", "-n", *TTL, "--", "true",
-                       url=self.group.url(query))
-        self.check(done.returncode == 77 and
-                   all(word in done.stderr for word in words), name, done)
-
-    def watched(self):
-        def url(server):
-            return f"redis://127.0.0.1:{server.port}?max_ttl_ms=3000"
-
-        plain = url(self.group.primary)
-        for server, wanted in ((self.group.primary, 1),
-                               (self.group.replicas[0], 69)):
-            code, out = self.doctor(url=url(server))
-            self.finds(f"a URL without Sentinels, {wanted}", out, "WARN",
-                       "sentinels", "does not follow the primary in a failover"
-                       r".*Remedy: write redis\+sentinel://")
-            self.equal(code, wanted, "a warning, and a replica fails")
-        _, out = self.doctor(url=plain + "&guard_failover=on")
-        self.lacks("with the guard it is none", out, " sentinels: ")
-
-    def once(self):
-        code, out = self.doctor("--once")
-        self.finds("records", out, "FAIL", "once", "wait_replicas")
-        self.equal(code, 78, "the URL does not suit them")
+            if lacks is None:
+                self.row(f"{WATCHER}pw doctor", 0, ("ok", "lock", "released"))
+                continue
+            self.rows(
+                (f"{WATCHER}pw doctor", 77, (
+                    "FAIL", "(reach|lock)", f"{re.escape(lacks[1:])}.*at each "
+                    "Sentinel, allow")),
+                (f"{WATCHER}pw {RUN_R}", 77, "NOPERM",
+                 "at each Sentinel, allow", "+info"))
+        self.rows(*WRONG_PASSWORD)
 
     def monitor(self, server):
         """The last Sentinel is told of this one anew, and of a stranger for
@@ -257,47 +222,33 @@ class Room(Cases):
         last.cli("SENTINEL", "MONITOR", "svc", "127.0.0.1", str(server.port),
                  "2")
 
-    def apart(self, stranger):
-        """One of them monitors another server."""
-        self.monitor(stranger)
-        code, out = self.doctor()
-        self.finds("they disagree", out, "WARN", f"{self.at(2)} sentinel",
-                   f"{stranger.port}, not redis://127.0.0.1:"
-                   f"{self.primary.port}/"
-                   ".*Remedy: .*SENTINEL REMOVE")
-        self.finds("a majority agrees", out, "ok", "lock", "")
-        self.equal(code, 1, "is a warning")
-
     def agree(self):
         self.monitor(self.primary)
         self.check(self.group.know_each_other(), "they agree again")
 
+    def fewer(self):
+        for number, rows in (1, ONE_DOWN), (2, TWO_DOWN):
+            self.group.sentinels[number].freeze()
+            self.rows(*rows)
+        for one in self.group.sentinels[1:]:
+            one.thaw()
+
     def replica_named(self):
-        """FAILOVER instead of SENTINEL FAILOVER."""
         self.primary.cli("FAILOVER")
         self.check(await_(lambda: b"role:slave" in self.primary.cli(
             "INFO", "replication")), "it becomes a replica")
-        code, out = self.doctor()
-        self.finds("they name a replica", out, "FAIL", "lock",
-                   "do not send FAILOVER to a server")
-        self.equal(code, 69, "no lock is granted")
-        done = self.nx("run", "r", "-n", *TTL, "--", "true")
-        self.check(b"do not send FAILOVER to a server that" in done.stderr,
-                   "run says that, too", done)
+        self.rows(*REPLICA_NAMED)
 
 
 def one_sentinel(room):
     """Alone, and its primary is gone."""
     with Group(replicas=0, sentinels=1, quorum=1) as group:
-        room.group = group
         room.check(group.know_each_other(), "one Sentinel")
         group.primary.process.kill()
         room.check(await_(lambda: b"s_down" in group.sentinels[0].cli(
             "SENTINEL", "MASTER", "svc")), "its primary is down")
-        code, out = room.doctor()
-        room.finds("it is not reached", out, "FAIL", "reach",
-                   "replica-announce-ip")
-        room.equal(code, 69, "no lock is granted")
+        room.row(f"doctor -u {group.url()}", 69,
+                 ("FAIL", "reach", "replica-announce-ip"))
 
 
 def by_tls(room):
@@ -313,36 +264,10 @@ def by_tls(room):
             f"tls-key-file {server.file('server.key')}",
             f"tls-ca-cert-file {server.file('ca.pem')}",
             f"sentinel monitor svc 127.0.0.1 {server.port} 1") as sentinel:
-        query = f"svc?max_ttl_ms=1000&cacert={server.file('ca.pem')}"
-        for what, at, more in (
-                ("both", port, ""),
-                ("the server alone", sentinel.port, "&sentinel_tls=0")):
-            _, out = room.doctor(
-                url=f"rediss+sentinel://127.0.0.1:{at}/{query}{more}")
-            room.finds(f"TLS of {what}", out, "ok", f"127.0.0.1:{at} sentinel",
-                       f"127.0.0.1:{server.port}")
-            room.finds("the server", out, "(ok|note)", "server",
-                       f"rediss://127.0.0.1:{server.port}/0, .*TLSv1")
-        query = query.replace("max_ttl_ms=1000", "max_ttl_ms=5000")
-        for what, url, words in (
-                ("a plain URL", f"redis+sentinel://127.0.0.1:{port}/svc",
-                 r"before it answered INFO \(a TLS port\? write "
-                 r"rediss\+sentinel://, or add sentinel_tls=1"),
-                ("a plain port",
-                 f"rediss+sentinel://127.0.0.1:{sentinel.port}/{query}"
-                 "&timeout_ms=1000", "as from a Sentinel's plain port: if it "
-                 "is one, add sentinel_tls=0"),
-                ("the server's plain URL",
-                 f"redis+sentinel://127.0.0.1:{port}/{query}&sentinel_tls=1",
-                 r"a TLS port\? write rediss\+sentinel://;"),
-                ("a name that the certificate lacks",
-                 f"rediss+sentinel://127.0.0.2:{port}/{query}",
-                 "not for 127.0.0.2; if that is the right Sentinel, write a "
-                 "name of the certificate in the URL")):
-            done = room.nx("run", "r", "-n", "--ttl", "5s", "--", "true",
-                           url=url)
-            room.check(done.returncode == 69 and
-                       re.search(words, done.stderr.decode()), what, done)
+        room.values.update(tls=str(port), clear=str(sentinel.port),
+                           server=f"127.0.0.1:{server.port}",
+                           ca=server.file("ca.pem"))
+        room.rows(*BY_TLS)
 
 
 def in_clear(room):
@@ -373,9 +298,11 @@ def in_clear(room):
         program = os.environ.get("NXLOCK_REDIS_SERVER") or "redis-server"
         done = nx(*elsewhere, "sh", "-c", script, "sh", program,
                   os.path.abspath(room.program))
-        room.finds("a password without TLS", done.stdout.decode(), "WARN",
-                   f"10.1.2.3:{port} password", "to another machine without "
-                   r"TLS: .*Remedy: write rediss\+sentinel://")
+        out = done.stdout.decode()
+        room.check(room.finds(
+            out, "WARN", f"10.1.2.3:{port} password", "to another machine "
+            r"without TLS: .*Remedy: write rediss\+sentinel://"),
+            "doctor finds a password without TLS", out)
 
 
 HOST = "127.0.0.5"  # not the address from which the servers connect
@@ -445,15 +372,17 @@ def three(room):
         room.begin_group(group)
         room.check(group.know_each_other(), "they know each other")
         room.check(room.grants(), "the primary is old enough")
-        for act in (room.healthy, room.listed, room.rights, room.watched,
-                    room.once):
-            act()
-        room.apart(stranger)
+        room.values.update(replica=f"127.0.0.1:{group.replicas[0].port}",
+                           stranger=str(stranger.port))
+        room.rows(*FIRST)
+        room.rights()
+        room.monitor(stranger)
+        room.rows(*APART)
         room.metrics()
         room.agree()
+        room.rows(*SHOWN)
         # A Sentinel that was stopped takes part in no failover for 30 s.
-        for act in (room.status, room.one_is_down, room.unconfirmed,
-                    room.replica_named):
+        for act in (room.fewer, room.unconfirmed, room.replica_named):
             act()
 
 

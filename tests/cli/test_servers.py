@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Addresses that do not lead to the primary a lock needs: a Sentinel, a
-Cluster node, a replica, a load balancer, an old server. Every command says
-what the server is and what to do.
-Usage: test_servers.py PATH-OF-NXLOCK PATH-OF-AGED
+"""test_servers.py NXLOCK AGED: addresses that do not lead to the primary a lock
+needs: a Sentinel, a Cluster node, a replica, a load balancer, an old server.
+Every command says what the server is and what to do. table.py describes the
+rows.
 """
 
 import contextlib
-import json
 import os
 import re
 import socket
 import sys
-import threading
 
-from rig import Aged, Cases, Server, await_, nx, play
+from rig import Aged, Relay, Server, await_, play
 from sentinel_group import Sentinel
+from table import Table
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e@db7:41233:backup"
 SLOTS = 16384
@@ -42,296 +41,196 @@ class Tcp(Server):
                          *options)
         self.url = f"redis://127.0.0.1:{self.port}"
 
-    def restart(self):
-        super().restart()
-        self.ready()
-
     def says(self, words, *command):
         """Waits until its answer has these."""
         return await_(lambda: words in self.cli(*command))
 
 
-class Between:
-    """A port that passes each new connection on to the next of some servers,
-    as a TCP load balancer does; edit may change what they answer."""
+class KeyDb(Relay):
+    """Tells INFO as a KeyDB with active-replica does. A reply comes whole here:
+    it is much shorter than what a socket passes on at once."""
 
-    def __init__(self, servers, edit=None, before_second=None):
-        self.servers, self.edit, self.count = servers, edit, 0
-        self.before_second = before_second
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            behind = self.servers[self.count % len(self.servers)]
-            self.count += 1
-            if self.count == 2 and self.before_second:
-                self.before_second()
-            server = socket.create_connection(("127.0.0.1", behind.port))
-            for pair in ((client, server, None), (server, client, self.edit)):
-                threading.Thread(target=self.pump, args=pair,
-                                 daemon=True).start()
+    def answers(self, data):
+        return re.sub(
+            rb"\$(\d+)\r\n(# Server.*?db0:[^\r]*\r\n|# Server.*?# Keyspace\r\n)"
+            rb"\r\n", self.edited, data, flags=re.S)
 
     @staticmethod
-    def pump(source, sink, edit):
-        try:
-            while data := source.recv(1 << 16):
-                sink.sendall(edit(data) if edit else data)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-
-def as_keydb(data):
-    """INFO as a KeyDB with active-replica tells it. A reply comes whole here:
-    it is much shorter than what loopback passes on at once."""
-    def bulk(match):
+    def edited(match):
         text = match.group(2).replace(b"role:master", b"role:active-replica"
                                       b"\r\nmaster_host:10.0.0.9")
         text = re.sub(rb"redis_version:[^\r]*", b"redis_version:255.255.255",
                       text) + b"# KeyDB\r\nmvcc_depth:0\r\n"
         return b"$%d\r\n%s\r\n" % (len(text), text)
-    return re.sub(rb"\$(\d+)\r\n(# Server.*?db0:[^\r]*\r\n|# Server.*?"
-                  rb"# Keyspace\r\n)\r\n", bulk, data, flags=re.S)
 
 
-class Room(Cases):
-    def gives(self, code, name, *words):
-        """What it printed, and what it said."""
-        done = nx(self.program, *words)
-        out, said = done.stdout.decode(), done.stderr.decode()
-        self.begin(done.returncode == code, name,
-                   f"{done.returncode}, not {code}\n{out}{said}")
-        return out, said
+class Restarts(Relay):
+    """Its server loses its memory before the second connection."""
 
-    def shows(self, text, name, *parts, lacks=()):
-        self.check(all(part in text for part in parts)
-                   and not any(part in text for part in lacks), name,
-                   f"{text}\nwants {parts}, not {lacks}")
+    def __init__(self, server):
+        super().__init__(server)
+        self.first = True
 
-    # ------------------------------------------------------------ Sentinel
+    def serve(self, one):
+        if not self.first:
+            server = next(self.servers)
+            server.restart()
+            server.ready()
+        self.first = False
+        super().serve(one)
 
+
+# What each command says of a Sentinel, under any URL of it.
+SENTINEL = ("is a Sentinel", "payments", "{primary}",
+            "redis+sentinel://HOST:PORT/SERVICE")
+OF_SENTINEL = tuple(row for url in (
+    "redis://{sentinel}", "redis://{sentinel}/3", "redis://:s3cret@{sentinel}",
+    "redis://joe:s3cret@{sentinel}/3") for row in (
+        *((f"{words} -u {url}{end}", 78, *SENTINEL, "!Redis 2.2", "!s3cret")
+          for words, end in (("run x -n", " -- true"), ("status x", ""),
+                             ("list", ""), ("wait x", ""),
+                             ("unlock x --force -y", ""))),
+        (f"doctor -u {url}", 78, ("FAIL", "reach", "is a Sentinel"),
+         *SENTINEL, "!Redis 2.2", "!s3cret", "!ACL SETUSER", "! lock: ")))
+BESIDE_SENTINEL = (
+    ("doctor -u redis://{primary} -u {url} -u redis://{sentinel}", 78,
+     ("FAIL", "reach", "is a Sentinel")),
+    ("run x -n -v -u redis://{primary} -u {url}?guard_restarts=off -u "
+     "redis://{sentinel} -- true", 0, "is a Sentinel"))
+
+
+def refused(at, *said):
+    """Nothing is locked there, whatever the name, nor read as a lock."""
+    return tuple(
+        (f"{words} -u {at}{end}", 69, *said, "!starting or busy")
+        for name in ("foo", "bar") for words, end in (
+            (f"run {name} -n", " -- true"), (f"once {name} -n", " -- true"),
+            (f"acquire {name} -n", ""), (f"status {name}", "")))
+
+
+LONELY = (
+    ("doctor -u {lonely}", 69, ("FAIL", "role", "Redis Cluster.*no slots"),
+     "!starting or busy"),
+    *refused("{lonely}", "Redis Cluster", "cluster-enabled no"))
+OF_CLUSTER = (
+    ("doctor -u {one}", 69, ("FAIL", "role", "Redis Cluster"),
+     ("FAIL", "lock", "cluster-enabled no")),
+    *refused("{one}", "Redis Cluster", "cluster-enabled no"),
+    ("status bar -u {one}/1", 69, "Redis Cluster"),
+    ("list -u {one}", 69, "Redis Cluster"))
+STALE = '~.*"warning":"[^"]*replica[^"]*primary.*'
+OF_REPLICA = (
+    *(row for code, name, state in ((1, "free", "free"),
+                                    (0, "held", "held by db7")) for row in (
+        (f"status {name} -u {{copy}}", code, state, "\n  warning: ", "{copy}",
+         "replica", "primary"),
+        (f"status {name} --json -u {{copy}}", code, STALE))),
+    ("list -u {copy}", 0, "~held\t.*", "replica", "primary"),
+    ("wait free -u {copy}", 0, "replica", "primary"),
+    ("unlock free --force -y -u {copy}", 1, "replica", "primary"),
+    ("doctor -u {copy}", 69, ("FAIL", "lock", "replica"),
+     ("FAIL", "lock", "primary")),
+    ("status free -u {primary}", 1, "=free free\n", "!nxlock:"),
+    ("list --json -u {primary}", 0, '"name":"held"', "!warning"))
+OF_KEYDB = (
+    ("doctor -u {keydb}", 69, ("FAIL", "role", "active replica"),
+     ("FAIL", "lock", "active-replica no"),
+     ("note", "server", "keydb 255.255.255")),
+    *refused("{keydb}", "active replica", "two clients can hold one lock",
+             "active-replica no"),
+    ("status x -v -u {keydb} -u {url} -u {other}?guard_restarts=off", 1,
+     "no vote: an active replica"))
+NO_SCAN = ("SCAN", "!Redis 2.2")
+# What an old version lacks is no permission.
+AGED = (
+    ("2.2", ("fencing", "scripts \\(2.6\\)"), True),
+    ("2.4", ("fencing", "scripts \\(2.6\\)"), False),
+    ("2.6", ("persistence", ""), True))
+# Nor is a command that has another name.
+RENAMED = (
+    (("EVAL", "EVALSHA"), ("doctor -u {renamed}", 1,
+                           ("WARN", "fencing", "renamed"), "!ACL SETUSER")),
+    (("INFO",), ("doctor -u {renamed}", 1,
+                 ("WARN", "persistence", "unknown"), "!ACL SETUSER")),
+    (("SCAN",), ("list -u {renamed}", 69, *NO_SCAN, "renamed")))
+
+
+class Room(Table):
     def sentinel(self):
+        del os.environ["NXLOCK_URL"]  # every row gives its own
         with Tcp() as primary, Sentinel(
                 f"sentinel monitor payments 127.0.0.1 {primary.port} 1"
         ) as sentinel:
-            at = f"127.0.0.1:{sentinel.port}"
-            sentinel.url = f"redis://{at}"
-            where = f"127.0.0.1:{primary.port}"
-            for kind, url in (("", sentinel.url),
-                              (", a database", sentinel.url + "/3"),
-                              (", a password", f"redis://:s3cret@{at}"),
-                              (", a user", f"redis://joe:s3cret@{at}/3")):
-                for words in (("run", "x", "-n", "-u", url, "--", "true"),
-                              ("status", "x", "-u", url),
-                              ("list", "-u", url),
-                              ("wait", "x", "-u", url),
-                              ("unlock", "x", "--force", "-y", "-u", url)):
-                    _, said = self.gives(
-                        78, f"{words[0]} of a Sentinel{kind}", *words)
-                    self.shows(said, "says what it is and what to do",
-                             "is a Sentinel", "payments", where,
-                             "redis+sentinel://HOST:PORT/SERVICE",
-                             lacks=("Redis 2.2", "s3cret"))
-                out, _ = self.gives(
-                    78, f"doctor of a Sentinel{kind}", "doctor", "-u", url)
-                self.finds(out, "FAIL", "reach", "is a Sentinel", where,
-                           "redis+sentinel://HOST:PORT/SERVICE")
-                self.shows(out, "and nothing else is wrong",
-                         lacks=("Redis 2.2", "s3cret", "ACL SETUSER",
-                                " lock: "))
-            out, _ = self.gives(78, "doctor of servers and a Sentinel",
-                                "doctor", "-u", primary.url, "-u",
-                                self.server.url, "-u", sentinel.url)
-            self.finds(out, "FAIL", "reach", "is a Sentinel")
-            _, said = self.gives(0, "run with a Sentinel among three", "run",
-                                 "x", "-n", "-v", "-u", primary.url, "-u",
-                                 self.server.url + "?guard_restarts=off", "-u",
-                                 sentinel.url, "--", "true")
-            self.shows(said, "works, and says which is none", "is a Sentinel")
-
-    # ------------------------------------------------------------- Cluster
-
-    def refuses(self, url, what, *parts):
-        """Nothing is locked there, whatever the name, nor read as a lock."""
-        for name in ("foo", "bar"):
-            for words in (("run", name, "-n", "--", "true"),
-                          ("once", name, "-n", "--", "true"),
-                          ("acquire", name, "-n"), ("status", name)):
-                end = words.index("--") if "--" in words else len(words)
-                out, said = self.gives(69, f"{words[0]} {name} of {what}",
-                                       *words[:end], "-u", url, *words[end:])
-                self.shows(out + said, "says what it is and what to do", *parts,
-                         lacks=("starting or busy",))
-
-    def lonely_node(self, node):
-        out, _ = self.gives(69, "doctor of a Cluster node without slots",
-                            "doctor", "-u", node.url)
-        self.finds(out, "FAIL", "role", "Redis Cluster", "no slots")
-        self.shows(out, "and it is not excused", lacks=("starting or busy",))
-        self.refuses(node.url, "a Cluster node without slots",
-                     "Redis Cluster", "cluster-enabled no")
-        # A node that has all slots works, until others join it.
-        node.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS)))
-        self.check(node.says(b"cluster_state:ok", "CLUSTER", "INFO"),
-                   "it gets all slots")
-        out, _ = self.gives(1, "doctor of a Cluster of one node", "doctor",
-                            "-u", node.url)
-        self.finds(out, "ok", "server", "Redis Cluster node")
-        self.gives(0, "run there", "run", "x", "-n", "-u", node.url, "--",
-                   "true")
-
-    def two_nodes(self, a, b):
-        a.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2)))
-        b.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2, SLOTS)))
-        a.cli("CLUSTER", "MEET", "127.0.0.1", str(b.port))
-        self.check(all(node.says(words, "CLUSTER", "INFO") for node in (a, b)
-                   for words in (b"cluster_size:2", b"cluster_state:ok")),
-               "two nodes form a Cluster")
-        # CRC16: "foo" is in the upper half, "bar" in the lower one.
-        a.cli("SET", "bar", TOKEN, "PX", "60000")
-        b.cli("SET", "foo", TOKEN, "PX", "60000")
-        out, _ = self.gives(69, "doctor of a Cluster node", "doctor", "-u",
-                            a.url)
-        self.finds(out, "FAIL", "role", "Redis Cluster")
-        self.finds(out, "FAIL", "lock", "cluster-enabled no")
-        self.refuses(a.url, "one of two nodes", "Redis Cluster",
-                     "cluster-enabled no")
-        _, said = self.gives(69, "a database of a Cluster", "status", "bar",
-                             "-u", a.url + "/1")
-        self.shows(said, "names the Cluster", "Redis Cluster")
-        _, said = self.gives(69, "list of one node", "list", "-u", a.url)
-        self.shows(said, "names the Cluster", "Redis Cluster")
+            self.values.update(primary=f"127.0.0.1:{primary.port}",
+                               sentinel=f"127.0.0.1:{sentinel.port}")
+            self.rows(*OF_SENTINEL, *BESIDE_SENTINEL)
 
     def cluster(self):
         options = ("--cluster-enabled", "yes")
-        with Tcp(*options) as a, \
-                Tcp(*options) as b, \
-                Tcp(*options) as c:
-            self.two_nodes(a, b)
-            self.lonely_node(c)
-
-    # ------------------------------------------------------------- replica
+        with Tcp(*options) as a, Tcp(*options) as b, Tcp(*options) as c:
+            self.values.update(one=a.url, lonely=c.url)
+            a.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2)))
+            b.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS // 2, SLOTS)))
+            a.cli("CLUSTER", "MEET", "127.0.0.1", str(b.port))
+            self.check(all(node.says(words, "CLUSTER", "INFO")
+                           for node in (a, b)
+                           for words in (b"cluster_size:2",
+                                         b"cluster_state:ok")),
+                       "two nodes form a Cluster")
+            # CRC16: "foo" is in the upper half, "bar" in the lower one.
+            a.cli("SET", "bar", TOKEN, "PX", "60000")
+            b.cli("SET", "foo", TOKEN, "PX", "60000")
+            self.rows(*OF_CLUSTER, *LONELY)
+            # A node that has all slots works, until others join it.
+            c.cli("CLUSTER", "ADDSLOTS", *map(str, range(SLOTS)))
+            self.check(c.says(b"cluster_state:ok", "CLUSTER", "INFO"),
+                       "a node gets all slots")
+            self.rows(("doctor -u {lonely}", 1,
+                       ("ok", "server", "Redis Cluster node")),
+                      ("run x -n -u {lonely} -- true", 0))
 
     def replica(self):
         with Tcp() as primary, \
                 Tcp("--replicaof", "127.0.0.1", str(primary.port)) as copy:
-            where = f"127.0.0.1:{primary.port}"
+            self.values.update(primary=primary.url, copy=copy.url)
             primary.cli("SET", "held", TOKEN, "PX", "60000")
-            self.check(copy.says(b"1", "EXISTS", "held"),
-                       "a replica follows")
-            for code, name, state in ((1, "free", "free"),
-                                      (0, "held", "held by db7")):
-                out, _ = self.gives(code, f"status of {state} at a replica",
-                                    "status", name, "-u", copy.url)
-                self.shows(out, "says that it may be out of date", state,
-                         "\n  warning: ", copy.url, "replica", "primary")
-                out, _ = self.gives(code, "and as JSON", "status", name,
-                                    "--json", "-u", copy.url)
-                self.shows(json.loads(out).get("warning", ""), "says so, too",
-                         "replica", "primary")
-            out, said = self.gives(0, "list of a replica", "list", "-u",
-                                   copy.url)
-            self.shows(out, "has what it knows", "held")
-            self.shows(said, "and says that it may be out of date", "replica",
-                     "primary")
-            _, said = self.gives(0, "wait at a replica", "wait", "free", "-u",
-                                 copy.url)
-            self.shows(said, "says so", "replica", "primary")
-            _, said = self.gives(1, "unlock at a replica", "unlock", "free",
-                                 "--force", "-y", "-u", copy.url)
-            self.shows(said, "says so", "replica", "primary")
-            out, _ = self.gives(69, "doctor of a replica", "doctor", "-u",
-                                copy.url)
-            self.finds(out, "FAIL", "lock", "replica", "primary")
-            out, said = self.gives(1, "status at the primary", "status",
-                                   "free", "-u", primary.url)
-            self.equal(out + said, "free free\n", "has no warning")
-            out, said = self.gives(0, "nor has list", "list", "--json", "-u",
-                                   primary.url)
-            self.shows(out + said, "a line more", '"name":"held"',
-                     lacks=("warning",))
+            self.check(copy.says(b"1", "EXISTS", "held"), "a replica follows")
+            self.rows(*OF_REPLICA)
 
     def active_replica(self):
-        with Tcp() as behind, \
-                Tcp() as server:
-            keydb = Between([behind], as_keydb)
-            out, _ = self.gives(69, "doctor of an active replica", "doctor",
-                                "-u", keydb.url)
-            self.finds(out, "FAIL", "role", "active replica")
-            self.finds(out, "FAIL", "lock", "active-replica no")
-            self.finds(out, "note", "server", "keydb 255.255.255")
-            self.refuses(keydb.url, "an active replica", "active replica",
-                         "two clients can hold one lock", "active-replica no")
-            out, _ = self.gives(1, "status of several, one such", "status",
-                                "x", "-v", "-u", keydb.url, "-u",
-                                self.server.url, "--url",
-                                server.url + "?guard_restarts=off")
-            self.shows(out, "says that it has no vote",
-                     "no vote: an active replica")
-
-    # ------------------------------------------------------- load balancer
+        with Server() as behind, Server() as other, KeyDb(behind) as keydb:
+            self.values.update(keydb=keydb.url, other=other.url)
+            self.rows(*OF_KEYDB)
 
     def balancer(self):
-        with Tcp() as a, Tcp() as b:
+        """Two servers at one address are found, and a proxy is none of these,
+        nor a server that restarts."""
+        with Server() as a, Server() as b:
             self.check(await_(lambda: all(re.search(
                 rb"uptime_in_seconds:([5-9]|[0-9][0-9])",
                 one.cli("INFO", "server")) for one in (a, b))), "both are old")
-            for what, servers, code, restart in (
-                    ("two servers at one address", [a, b], 78, None),
-                    ("one behind a proxy", [a], 1, None),
-                    ("one that restarts meanwhile", [a], 1, a.restart)):
-                one = Between(servers, before_second=restart)
-                out, _ = self.gives(code, f"doctor of {what}", "doctor", "-u",
-                                    one.url)
-                self.check((" address: " in out) == (code == 78),
-                           f"{what}: an address of several servers", out)
+            for relay, code, level in ((Relay(a, b), 78, "FAIL"),
+                                       (Relay(a), 1, None),
+                                       (Restarts(a), 1, None)):
+                with relay:
+                    self.row(f"doctor -u {relay.url}", code,
+                             (level, "address"))
 
-    # ------------------------------------------------- without ACL or SCAN
-
-    def not_its_rights(self, name, url, subject, *parts):
-        """What is missing is no permission."""
-        out, _ = self.gives(1, f"doctor of {name}", "doctor", "-u", url)
-        self.finds(out, "WARN", subject, *parts)
-        self.shows(out, "recommends no ACL SETUSER", lacks=("ACL SETUSER",))
-
-    def without_acl(self):
-        for profile, subject, part in (
-                ("2.2", "fencing", "scripts (2.6)"),
-                ("2.4", "fencing", "scripts (2.6)"),
-                ("2.6", "persistence", "")):
+    def without_acl_or_scan(self):
+        for profile, (subject, words), lists in AGED:
             with Aged(self.aged, profile, self.server) as old:
-                self.not_its_rights(f"a Redis {profile}", old.url, subject,
-                                    part)
-        for options, subject, part in (
-                (("EVAL", "EVALSHA"), "fencing", "renamed"),
-                (("INFO",), "persistence", "unknown")):
-            words = [word for name in options
-                     for word in ("--rename-command", name, "")]
-            with Tcp(*words) as renamed:
-                self.not_its_rights(f"a server without {options}",
-                                    renamed.url, subject, part)
-
-    def without_scan(self):
-        for profile in ("2.2", "2.6"):
-            with Aged(self.aged, profile, self.server) as old:
-                _, said = self.gives(69, f"list of a Redis {profile}", "list",
-                                     "-u", old.url)
-                self.shows(said, "says what it lacks", "SCAN", "Redis 2.8",
-                         lacks=("Redis 2.2",))
-        with Tcp("--rename-command", "SCAN", "") as renamed:
-            _, said = self.gives(69, "list without SCAN", "list", "-u",
-                                 renamed.url)
-            self.shows(said, "says that it may be renamed", "SCAN", "renamed",
-                     lacks=("Redis 2.2",))
-
-    def no_url(self):
-        del os.environ["NXLOCK_URL"]  # every case gives its own
+                self.row(f"doctor -u {old.url}", 1, ("WARN", subject, words),
+                         "!ACL SETUSER")
+                if lists:
+                    self.row(f"list -u {old.url}", 69, *NO_SCAN, "Redis 2.8")
+        for names, row in RENAMED:
+            with Server(*(word for name in names for word in
+                          ("--rename-command", name, ""))) as renamed:
+                self.values["renamed"] = renamed.url
+                self.row(*row)
 
 
 if __name__ == "__main__":
-    sys.exit(play(Room, Room.no_url, Room.sentinel, Room.cluster, Room.replica,
-                  Room.active_replica, Room.balancer, Room.without_acl,
-                  Room.without_scan, more=["aged"]))
+    sys.exit(play(Room, Room.sentinel, Room.cluster, Room.replica,
+                  Room.active_replica, Room.balancer, Room.without_acl_or_scan,
+                  more=["aged"]))
