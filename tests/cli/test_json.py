@@ -12,7 +12,6 @@ import os
 import random
 import re
 import socket
-import subprocess
 import sys
 
 from rig import Cases, nx, play
@@ -202,29 +201,6 @@ class Room(Cases):
                 wrong.append((name, value, self.raw))
         self.equal(wrong, [], "200 random names and values")
 
-    def other_parsers(self):
-        self.put("x", b'a"\\\x01\xff')
-        self.status("x")
-        got = subprocess.run(
-            [sys.executable, "-m", "json.tool"], input=self.raw,
-            capture_output=True, timeout=60, check=False)
-        self.check(got.returncode == 0 and b'"held"' in got.stdout,
-                   "python3 -m json.tool takes it", got.stderr)
-
-    def errors(self):
-        self.server.cli("DEL", "x")
-        self.server.cli("LPUSH", "x", "element")
-        for name, code, options in (
-                ("a list", 69, []),
-                ("no server", 69, ["-u", "unix:///nowhere/socket"]),
-                ("a bad URL", 78, ["-u", "http://nowhere"])):
-            got = nx(self.program, "status", "x", "--json", *options)
-            self.equal((got.returncode, got.stdout), (code, b""),
-                       f"{name}: no output, code {code}")
-            self.check(got.stderr.startswith(b"nxlock: "),
-                       f"{name}: the message",
-                       got.stderr)
-
     def log_labels(self):
         """An address sanitizer also looks for a frame that is gone."""
         sanitizer = os.environ.get("ASAN_OPTIONS", "") + \
@@ -252,5 +228,4 @@ class Room(Cases):
 
 if __name__ == "__main__":
     sys.exit(play(Room, Room.free, Room.held, Room.ours, Room.labels,
-                  Room.foreign, Room.names, Room.at_random, Room.other_parsers,
-                  Room.errors, Room.log_labels))
+                  Room.foreign, Room.names, Room.at_random, Room.log_labels))

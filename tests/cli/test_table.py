@@ -519,6 +519,78 @@ STAMPS = (
     ("release t {token}", 79),
 )
 
+# -------------------------------------------------- locks that several hold
+
+
+def share(text):
+    """A token alone, with that share."""
+    return rf"=[0-9a-f-]{{36}}{re.escape(text)}@\S+\n"
+
+
+NOT_VALID = "is not valid"
+EXCLUDE = "exclude each other"
+PERMITS = (
+    *(row for words, text in (
+        ("", ""), ("--permits 1", ""), ("--permits 1 --weight 1", ""),
+        ("--permits 2", "+1/2"), ("--permits=4 --weight=3", "+3/4"),
+        ("--permits 4 --weight 4", "+4/4"),
+        ("--permits 2147483647 --weight 2147483647",
+         "+2147483647/2147483647"),
+        ("-s", "+1/0"), ("--shared", "+1/0"), ("-sn", "+1/0"))
+      for row in ((f"acquire p {words}", 0, share(text)),
+                  ("release p {token}", 0, ""), ("db DBSIZE", "0"))),
+    *((f"acquire p {words}", 64, "=", f"once nxlock: {said}")
+      for words, said in (
+          ("--permits 0", f"--permits '0' {NOT_VALID}: use a number from 1 to"),
+          *((f"--permits {number}", f"--permits '{number}' {NOT_VALID}")
+            for number in ("-1", "4x", "2147483648", 20 * "9")),
+          ("--permits", "--permits needs a value: --permits N"),
+          ("--weight 1", "--weight has no effect without --permits"),
+          ("--permits 4 --weight 5", "--weight 5 is more than --permits 4"),
+          ("--permits 1 --weight 2", "--weight 2 is more than --permits 1"),
+          ("--permits 4 --weight 0", f"--weight '0' {NOT_VALID}"),
+          ("-s --permits 4", f"--shared (-s) and --permits {EXCLUDE}"),
+          ("-s --permits 1", f"--shared (-s) and --permits {EXCLUDE}"),
+          ("-s --weight 1", f"--shared (-s) and --weight {EXCLUDE}"),
+          ("--shared=yes", "--shared takes no value"),
+          ("--permits 2 -u {url}?scheme=timestamp",
+           "'p': permits is above 1 with scheme=timestamp"),
+          ("-s -u {url}?scheme=timestamp", "'p': shared is 1 with scheme="))),
+    *((f"{words} --permits 2 -u {{url}} -u {{url}}x{end}", 64,
+       "--permits 2 needs one server")
+      for words, end in (("acquire p", ""), ("run p", " -- true"),
+                         ("wait p", ""))),
+    *((f"once p {option} -- true", 64, f"once has no option '{name}'")
+      for option, name in (("--permits 2", "--permits"), ("-s", "-s"),
+                           ("--shared", "--shared"),
+                           ("--weight 2", "--weight"))),
+    *((f"status p {option} 2", 64, f"status has no option '{option}'; "
+       "'nxlock status --help' lists its options")
+      for option in ("--shared", "--permits", "--weight")),
+    ("run p --weight 2 -- true", 64, "--weight has no effect without"),
+    ("wait p --permits 2 --weight 3", 64, "--weight 3 is more than"),
+    (f"release p {ONE}+2/1", 64, "TOKEN is not a token"),
+    (f"release p {ONE}+1/4", 79,
+     "cannot release 'p': it is not held under this token"),
+    (f"release {ONE}+1/4 p", 64, "NAME and TOKEN are swapped"),
+    # What CMD gets: only one of several permits has no fencing token.
+    *((f"NXLOCK_FENCE=7 run p {words} -c 'echo $NXLOCK_TOKEN $NXLOCK_FENCE'", 0,
+       share(text).replace("\\n", fence), "!nxlock")
+      for words, text, fence in (
+          ("", "", r" (?!7\n)\d+\n"), ("-s", "+1/0", r" (?!7\n)\d+\n"),
+          ("--permits 3", "+1/3", r"\n"),
+          ("--permits 1", "", r" (?!7\n)\d+\n"))),
+    # A command that waits for what its own run holds.
+    *((f"run p {outer} -- {{nx}} run p {inner} -- true", code,
+       "deadlock" if code else "")
+      for outer, inner, code in (
+          ("-s", "-s", 0), ("-s", "", 64), ("", "-s", 64),
+          ("--permits 2", "--permits 2", 0),
+          ("--permits 2", "--permits 2 --weight 2", 64),
+          ("--permits 4 --weight 3", "--permits 4 --weight 2", 64),
+          ("--permits 2", "-s", 0), ("-s", "--permits 2", 0))),
+)
+
 # ---------------------------------------------------------------------- status
 
 NEVER = "not a lock, and it never expires"
@@ -543,13 +615,14 @@ STATUS = (
                   ("status s -v", code, f"={out}\n{ABOUT}", "!nxlock:"))),
     ("db DEL s", "1"),
     ("db LPUSH s x", "1"),
-    ("status s", 69, "=", "cannot look at 's'"),
-    ("status s -v", 69, "=", "cannot look at 's'"),
+    *((f"status s{more}", 69, "=", "nxlock: cannot look at 's'")
+      for more in ("", " -v", " --json")),
     ("db DEL s", "1"),
     ("status s -v", 1, "!lock commands", "!waits"),
     ("?poll=1 status s -v", 1, "=.*waits by polling \\(poll=1\\)\n"),
     *((f"status s -u unix://{{d}}/nothing{more}", 69, "=", "{d}/nothing")
-      for more in ("", " -v")),
+      for more in ("", " -v", " --json")),
+    ("status s --json -u http://nowhere", 78, "=", "nxlock: "),
     ("db ACL SETUSER seer on >s3cret ~* +@all", "OK"),
     ("NXLOCK_PASSWORD=s3cret ?user=seer status s -v", 1, "!s3cret"),
     ("run r --ttl 20 -- {nx} status r", 0, "~r held by \\S+:\\d+:nxlock\\S*, "
@@ -560,8 +633,8 @@ STATUS = (
 TABLES = {
     "misspelt": MISSPELT, "words": WORDS, "values": VALUES, "urls": URLS,
     "codes": CODES, "refused": REFUSED, "times": TIMES, "run": RUN,
-    "verbose": VERBOSE, "by_hand": BY_HAND, "stamps": STAMPS, "status": STATUS,
-    "denied": DENIED,
+    "verbose": VERBOSE, "by_hand": BY_HAND, "stamps": STAMPS,
+    "permits": PERMITS, "status": STATUS, "denied": DENIED,
 }
 
 
