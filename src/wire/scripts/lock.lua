@@ -27,7 +27,7 @@
 local function several_holders(key, left, wrong)
     local s, failure = uncounted(key, left)
     if s == nil then
-        return nil, string.find(failure.err, 'wrong kind') and wrong or failure
+        return nil, is_other_type(failure) and wrong or failure
     end
     return s and counted(s, key)
 end
@@ -41,7 +41,7 @@ local function content(key, seen)
     seen = seen or redis.pcall('GETRANGE', key, '0', '511')
     if not seen.err then
         return seen
-    elseif string.find(seen.err, 'wrong kind') then
+    elseif is_other_type(seen) then
         return several_holders(key, redis.call('PTTL', key), seen)
     end
     -- Raises the error.
@@ -66,7 +66,7 @@ local function look(key, token)
     end
     local seen = redis.pcall('GETRANGE', key, '0', '511')
     if seen.err then
-        if not string.find(seen.err, 'wrong kind') then
+        if not is_other_type(seen) then
             return nil, left, seen
         end
         local s, wrong = several_holders(key, left, seen)

@@ -12,7 +12,7 @@
 -- include lock.lua
 -- include counter.lua
 local s, wrong = content(KEYS[1])
-if wrong and not string.find(wrong.err, 'wrong kind') then
+if wrong and not is_other_type(wrong) then
     return wrong
 elseif not holds(s, KEYS[1], ARGV[1]) then
     return 0

@@ -60,7 +60,7 @@ if several then
     end
 end
 -- include hand_over.lua
-if s and s.err and string.find(s.err, 'wrong kind') then
+if s and s.err and is_other_type(s) then
     -- This token does not hold it. The permits are not counted, because a user
     -- of exclusive locks may not do that.
     wrong, s = s, uncounted(key)
@@ -90,7 +90,7 @@ end
 if removed == 1 and redis.pcall('EXISTS', line) == 0 then
     redis.pcall('DEL', mark)
 end
-if removed == 0 and wrong and not string.find(wrong.err, 'wrong kind') then
+if removed == 0 and wrong and not is_other_type(wrong) then
     -- It may hold the lock.
     return wrong
 end

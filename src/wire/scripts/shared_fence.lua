@@ -12,7 +12,7 @@
 -- include counter.lua
 local key, token = KEYS[1], ARGV[1]
 local s, wrong = content(key)
-if wrong and not string.find(wrong.err, 'wrong kind') then
+if wrong and not is_other_type(wrong) then
     return wrong
 elseif not s or not s.used or not holds(s, key, token) then
     return 0
