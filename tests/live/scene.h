@@ -254,20 +254,9 @@ struct outcome {
 enum thing_kind { NO_THING, A_LOCK, A_CLIENT, A_VALUE };
 
 struct call {
-    enum call_kind {
-        CALL_NONE,
-        CALL_ACQUIRE,
-        CALL_EXTEND,
-        CALL_RELEASE,
-        CALL_ADOPT,
-        CALL_INSPECT,
-        CALL_BREAK,
-        CALL_ONCE,
-        CALL_TELL,
-        CALL_FORGET
-    } kind;
+    int operation;  /* NXL_OP_ACQUIRE; 0: none */
     int64_t number; /* how long it waits, the TTL, or the code that is told */
-    int mode;       /* of CALL_ONCE, or the verdict of CALL_TELL */
+    int mode;       /* of "once", or the verdict of "tell" */
     int64_t keep_ms;
     char token[SCENE_ROOM]; /* or a fingerprint */
     struct word result;     /* that is told */

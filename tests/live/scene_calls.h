@@ -20,28 +20,28 @@ static int perform(struct thing *t, const struct call *call, bool loop)
     int code = (int)call->number;
     const struct word *r = &call->result;
     nxl_lock *lock = t->lock;
-    switch (call->kind) {
-    case CALL_ACQUIRE:
+    switch (call->operation) {
+    case NXL_OP_ACQUIRE:
         return loop ? nxl_lock_acquire_start(lock, call->number)
                     : nxl_lock_acquire(lock, call->number);
-    case CALL_EXTEND:
+    case NXL_OP_EXTEND:
         return loop ? nxl_lock_extend_start(lock, call->number)
                     : nxl_lock_extend(lock, call->number);
-    case CALL_RELEASE:
+    case NXL_OP_RELEASE:
         return loop ? nxl_lock_release_start(lock) : nxl_lock_release(lock);
-    case CALL_ADOPT:
+    case NXL_OP_ADOPT:
         return loop ? nxl_lock_adopt_start(lock, call->token)
                     : nxl_lock_adopt(lock, call->token);
-    case CALL_INSPECT:
+    case NXL_OP_INSPECT:
         return loop ? nxl_lock_inspect_start(lock)
                     : nxl_lock_inspect(lock, &t->seen);
-    case CALL_BREAK:
+    case NXL_OP_BREAK:
         return loop ? nxl_lock_break_start(lock, &t->seen)
                     : nxl_lock_break(lock, &t->seen);
-    case CALL_ONCE:
+    case NXL_OP_ONCE_BEGIN:
         return loop ? nxl_once_begin_start(lock, &once, call->number)
                     : nxl_once_begin(lock, &once, call->number);
-    case CALL_TELL:
+    case NXL_OP_ONCE_TELL:
         return loop ? nxl_once_tell_start(
                           lock, call->mode, code, r->text, r->length)
                     : nxl_once_tell(lock, call->mode, code, r->text, r->length);
@@ -52,7 +52,7 @@ static int perform(struct thing *t, const struct call *call, bool loop)
 
 static void end_call(struct thing *t, int result)
 {
-    if (t->call.kind == CALL_INSPECT && stage.scene->loop &&
+    if (t->call.operation == NXL_OP_INSPECT && stage.scene->loop &&
         nxl_lock_holder(t->lock, &t->seen) != NXL_OK)
         t->seen = (nxl_holder)NXL_HOLDER_INIT;
     t->result = result;
@@ -64,15 +64,6 @@ static void end_call(struct thing *t, int result)
 /* The events of calls end these; any other one is kept for "event". */
 static void take_events(struct thing *client)
 {
-    static const int operations[] = {[CALL_ACQUIRE] = NXL_OP_ACQUIRE,
-        [CALL_EXTEND] = NXL_OP_EXTEND,
-        [CALL_RELEASE] = NXL_OP_RELEASE,
-        [CALL_ADOPT] = NXL_OP_ADOPT,
-        [CALL_INSPECT] = NXL_OP_INSPECT,
-        [CALL_BREAK] = NXL_OP_BREAK,
-        [CALL_ONCE] = NXL_OP_ONCE_BEGIN,
-        [CALL_TELL] = NXL_OP_ONCE_TELL,
-        [CALL_FORGET] = NXL_OP_ONCE_FORGET};
     nxl_event event;
     while (nxl_client_next_event(client->client, &event)) {
         struct thing *t = NULL;
@@ -80,7 +71,7 @@ static void take_events(struct thing *client)
             if (stage.things[i].kind == A_LOCK &&
                 stage.things[i].lock == event.lock)
                 t = &stage.things[i];
-        if (t && t->running && event.operation == operations[t->call.kind])
+        if (t && t->running && event.operation == t->call.operation)
             end_call(t, event.result);
         else if (event.operation != NXL_OP_HOLD)
             fail_msg("an event of what nobody awaits: %d", event.operation);
@@ -131,9 +122,9 @@ static void *perform_blocking(void *argument)
 static void begin_call(struct thing *t, const struct call *call, bool in_thread)
 {
     t->call = *call;
-    if (call->kind == CALL_INSPECT)
+    if (call->operation == NXL_OP_INSPECT)
         t->seen = (nxl_holder)NXL_HOLDER_INIT;
-    if (call->kind == CALL_BREAK && call->number > 0)
+    if (call->operation == NXL_OP_BREAK && call->number > 0)
         (void)!nxl_lock_holder_at(t->lock, 0, (size_t)call->number, &t->seen);
     t->running = t->begun = true;
     t->began_ms = test_now_ms();
@@ -169,7 +160,7 @@ static void await_call(struct thing *t)
  * a majority. */
 static void connect_client(struct thing *client)
 {
-    static const struct call inspect = {.kind = CALL_INSPECT};
+    static const struct call inspect = {.operation = NXL_OP_INSPECT};
     struct thing *probe = add_thing("(connect)", A_LOCK);
     int64_t end = test_now_ms() + SCENE_UNTIL_MS;
     probe->used = true;
@@ -190,9 +181,10 @@ static void give_call(struct outcome *o, struct thing *t)
     o->ended_ms = t->ended_ms;
     o->before_ns = t->before_ns;
     o->after_ns = t->after_ns;
-    if (t->call.kind == CALL_INSPECT)
+    if (t->call.operation == NXL_OP_INSPECT)
         o->fields = "holder ";
-    if (t->call.kind == CALL_ONCE || t->call.kind == CALL_TELL)
+    if (t->call.operation == NXL_OP_ONCE_BEGIN ||
+        t->call.operation == NXL_OP_ONCE_TELL)
         o->fields = "record ";
 }
 
@@ -206,34 +198,24 @@ static int64_t wait_of(struct words *words)
     return accept(words, "forever") ? NXL_FOREVER : number_of(take(words));
 }
 
-static const char *const call_verbs[] = {[CALL_ACQUIRE] = "acquire",
-    [CALL_EXTEND] = "extend",
-    [CALL_RELEASE] = "release",
-    [CALL_ADOPT] = "adopt",
-    [CALL_INSPECT] = "inspect",
-    [CALL_BREAK] = "break",
-    [CALL_ONCE] = "once",
-    [CALL_TELL] = "tell",
-    [CALL_FORGET] = "forget"};
-
-/* The call that the words name; CALL_NONE: it is another word. */
+/* The call that the words name; without an operation: it is another word. */
 static struct call read_call(struct words *words)
 {
-    int kind = word_among(
-        words, call_verbs, sizeof(call_verbs) / sizeof(call_verbs[0]));
-    struct call call = {.kind = kind < 0 ? CALL_NONE : (enum call_kind)kind};
-    if (call.kind == CALL_ONCE)
+    int operation = word_among(
+        words, call_words, sizeof(call_words) / sizeof(call_words[0]));
+    struct call call = {.operation = operation < 0 ? 0 : operation};
+    if (operation == NXL_OP_ONCE_BEGIN)
         read_begin(words, &call);
-    else if (call.kind == CALL_TELL)
+    else if (operation == NXL_OP_ONCE_TELL)
         read_tell(words, &call);
-    if (call.kind == CALL_ACQUIRE || call.kind == CALL_ONCE)
+    if (operation == NXL_OP_ACQUIRE || operation == NXL_OP_ONCE_BEGIN)
         call.number = wait_of(words);
-    else if (call.kind == CALL_EXTEND && has(words) &&
+    else if (operation == NXL_OP_EXTEND && has(words) &&
              is_number(words->at->text))
         call.number = number_of(take(words));
-    else if (call.kind == CALL_ADOPT)
+    else if (operation == NXL_OP_ADOPT)
         snprintf(call.token, sizeof(call.token), "%s", take(words)->text);
-    else if (call.kind == CALL_BREAK)
+    else if (operation == NXL_OP_BREAK)
         call.number = (int64_t)index_if_any(words);
     return call;
 }
@@ -294,7 +276,7 @@ static void begin_stopped(
         !accept(words, "step") || stage.scene->loop || !proxies[0])
         file_error("stopped before, or after, each step, through proxy");
     uint64_t sent = proxy_bytes(proxies[0], PROXY_UP);
-    stage.stop.least = here ? steps_here(call_verbs[call->kind]) : 1;
+    stage.stop.least = here ? steps_here(call_words[call->operation]) : 1;
     proxy_hold(proxies[0], PROXY_UP, true);
     begin_call(t, call, true);
     stage.stop.used = true;
@@ -312,7 +294,7 @@ static void play_lock(struct thing *t, struct words *words, struct outcome *o)
 {
     bool begin = accept(words, "begin");
     struct call call = read_call(words);
-    if (call.kind != CALL_NONE) {
+    if (call.operation != 0) {
         if (t->begun)
             file_error("%s has not ended what it began before", t->name);
         if (here && strstr(stage.step->text, " sent as "))

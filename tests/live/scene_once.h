@@ -99,7 +99,8 @@ static inline bool is_same_record(const nxl_record *r, const redisReply *there)
 /* Whether an answer of the server came with the record. */
 static inline bool call_shows_record(const struct thing *t)
 {
-    if (t->call.kind != CALL_ONCE && t->call.kind != CALL_TELL)
+    if (t->call.operation != NXL_OP_ONCE_BEGIN &&
+        t->call.operation != NXL_OP_ONCE_TELL)
         return false;
     return t->result == NXL_OK || t->result == NXL_DONE ||
            t->result == NXL_DOUBT || t->result == NXL_MISMATCH ||

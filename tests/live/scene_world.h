@@ -488,16 +488,20 @@ static struct thing *owner_of(const nxl_client *client)
     return NULL;
 }
 
+/* The word for each operation that is a call of a handle. */
+static const char *const call_words[] = {[NXL_OP_ACQUIRE] = "acquire",
+    [NXL_OP_EXTEND] = "extend",
+    [NXL_OP_RELEASE] = "release",
+    [NXL_OP_ADOPT] = "adopt",
+    [NXL_OP_INSPECT] = "inspect",
+    [NXL_OP_BREAK] = "break",
+    [NXL_OP_ONCE_BEGIN] = "once",
+    [NXL_OP_ONCE_TELL] = "tell",
+    [NXL_OP_ONCE_FORGET] = "forget"};
+
 /* The client's next event, as "hold of a: LOST"; or none. */
 static void give_event(struct outcome *o, struct thing *client)
 {
-    static const char *const operations[] = {[NXL_OP_ACQUIRE] = "acquire",
-        [NXL_OP_EXTEND] = "extend",
-        [NXL_OP_RELEASE] = "release",
-        [NXL_OP_ADOPT] = "adopt",
-        [NXL_OP_INSPECT] = "inspect",
-        [NXL_OP_BREAK] = "break",
-        [NXL_OP_HOLD] = "hold"};
     char text[128];
     nxl_event event;
     if (client->events > 0) {
@@ -514,7 +518,8 @@ static void give_event(struct outcome *o, struct thing *client)
         if (stage.things[i].kind == A_LOCK &&
             stage.things[i].lock == event.lock)
             name = stage.things[i].name;
-    snprintf(text, sizeof(text), "%s of %s: %s", operations[event.operation],
+    snprintf(text, sizeof(text), "%s of %s: %s",
+        event.operation == NXL_OP_HOLD ? "hold" : call_words[event.operation],
         name, result_name(event.result));
     give_text(o, text);
 }
