@@ -244,7 +244,7 @@ struct outcome {
     bool none, error;
     bool call;           /* the value is a result's name */
     const char *message; /* where "saying" looks */
-    const char *fields;  /* before the name of a field of "with": "holder " */
+    const char *fields;  /* how "with" names a field of it: "holder %s" */
     int64_t took_ms, ended_ms;
     uint64_t before_ns, after_ns;
     struct ways ways; /* gone before a call, where each strategy is played */

@@ -6,7 +6,7 @@
 #ifndef NXLOCK_TESTS_LIVE_SCENE_CALLBACK_H
 #define NXLOCK_TESTS_LIVE_SCENE_CALLBACK_H
 
-#include "live/scene_text.h"
+#include "live/scene_fields.h"
 
 #include <errno.h>
 #include <semaphore.h>

@@ -182,10 +182,10 @@ static void give_call(struct outcome *o, struct thing *t)
     o->before_ns = t->before_ns;
     o->after_ns = t->after_ns;
     if (t->call.operation == NXL_OP_INSPECT)
-        o->fields = "holder ";
+        o->fields = "holder %s";
     if (t->call.operation == NXL_OP_ONCE_BEGIN ||
         t->call.operation == NXL_OP_ONCE_TELL)
-        o->fields = "record ";
+        o->fields = "record %s";
 }
 
 /* --------------------------------------------------- what handles do */
@@ -351,15 +351,8 @@ static void ask_by_client(
         size_t length;
         const char *item = answer_item(answer, i, &length);
         o->none = !item;
-        struct word longer = word_of("", 0);
-        longer.text = pool_take(all.length + length + 2);
-        longer.length = all.length + (i > 0) + length;
-        memcpy(longer.text, all.text, all.length);
-        longer.text[all.length] = ' ';
-        if (item)
-            memcpy(longer.text + all.length + (i > 0), item, length);
-        longer.text[longer.length] = '\0';
-        all = longer;
+        append(&all, " ", i > 0);
+        append(&all, item ? item : "", item ? length : 0);
     }
     give(o, all);
     answer_free(answer);

@@ -10,7 +10,7 @@
 #ifndef NXLOCK_TESTS_LIVE_SCENE_ONCE_H
 #define NXLOCK_TESTS_LIVE_SCENE_ONCE_H
 
-#include "live/scene_text.h"
+#include "live/scene_fields.h"
 
 /* Each state of a record, and what can be told, by its number. */
 static const char *const verdicts[] = {

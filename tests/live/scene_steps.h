@@ -461,21 +461,24 @@ static bool play_step(const char *source)
 
 static struct word field_of(const struct outcome *outcome, const char *name)
 {
-    struct outcome o = {.subject = outcome->subject};
-    const char *prefix = outcome->fields;
-    bool is_field = prefix && !has_field(own_values, name);
-    char field[128];
-    snprintf(field, sizeof(field), "%s%s", is_field ? prefix : "", name);
-    struct words words = split(field);
-    if (!o.subject)
+    struct thing *t = outcome->subject;
+    const char *const forms[] = {outcome->fields, "%s"};
+    if (!t)
         file_error("with: of what?");
-    if (!(o.subject->kind == A_LOCK ? read_lock : read_client)(
-            o.subject, &words, &o))
-        file_error("there is no value \"%s\"", field);
-    expect_end(&words);
-    if (o.none)
-        o.value.text = NULL;
-    return o.value;
+    for (size_t i = !forms[0]; i < 2; i++) {
+        struct outcome o = {.subject = t};
+        struct words words = split(word_format(forms[i], name));
+        bool known = t->kind == A_LOCK ? read_lock(t, &words, &o)
+                                       : read_client(t, &words, &o);
+        if (!known)
+            continue;
+        expect_end(&words);
+        if (o.none)
+            o.value.text = NULL;
+        return o.value;
+    }
+    file_error("there is no value \"%s\"", name);
+    return word_text("");
 }
 
 /* "before + 1", "a's deadline - 5" */

@@ -56,6 +56,16 @@ static inline const char *word_format(const char *format, const char *text)
     return made;
 }
 
+static inline void append(struct word *word, const char *bytes, size_t length)
+{
+    char *text = pool_take(word->length + length + 1);
+    memcpy(text, word->text, word->length);
+    memcpy(text + word->length, bytes, length);
+    word->text = text;
+    word->length += length;
+    text[word->length] = '\0';
+}
+
 static inline bool word_is(const struct word *word, const char *text)
 {
     return !word->quoted && strcmp(word->text, text) == 0;
@@ -105,25 +115,14 @@ static inline const char *add_part(struct word *word, const char *at)
         const char *end = past_value(at);
         struct word inside = word_of(at + 1, (size_t)(end - at) - 2);
         struct word value = value_of(inside.text);
-        struct word longer = {
-            .text = pool_take(word->length + value.length + 1),
-            .length = word->length + value.length,
-            .quoted = word->quoted};
-        memcpy(longer.text, word->text, word->length);
-        memcpy(longer.text + word->length, value.text, value.length + 1);
-        *word = longer;
+        append(word, value.text, value.length);
         return end;
     }
     unsigned byte = (unsigned char)*at;
     int length = 1;
     if (*at == '\\' && sscanf(at, "\\x%2x%n", &byte, &length) != 1)
         byte = (unsigned char)at[1], length = 2;
-    char both[2] = {(char)byte, '\0'};
-    char *text = pool_take(word->length + 2);
-    memcpy(text, word->text, word->length);
-    memcpy(text + word->length, both, 2);
-    word->text = text;
-    word->length++;
+    append(word, &(char){(char)byte}, 1);
     return at + length;
 }
 

@@ -24,29 +24,6 @@ static const char *result_name(int result)
     return word.text;
 }
 
-static void give(struct outcome *o, struct word value)
-{
-    o->value = value;
-    if (!o->message)
-        o->message = value.text;
-}
-
-static void give_number(struct outcome *o, int64_t number)
-{
-    give(o, word_number(number));
-}
-
-static void give_text(struct outcome *o, const char *text)
-{
-    o->none = text == NULL;
-    give(o, word_text(text ? text : ""));
-}
-
-static void give_flag(struct outcome *o, bool flag)
-{
-    give_text(o, flag ? "yes" : "no");
-}
-
 static void give_result(struct outcome *o, int result, const char *message)
 {
     memory_returns();
@@ -176,13 +153,8 @@ static struct word word_of_reply(const redisReply *reply)
     struct word all = word_text("");
     for (size_t i = 0; i < reply->elements; i++) {
         struct word one = word_of_reply(reply->element[i]);
-        struct word longer = word_of(all.text, all.length + one.length + 1);
-        char *end = longer.text + all.length;
-        if (i > 0)
-            *end++ = ' ';
-        memcpy(end, one.text, one.length + 1);
-        longer.length = (size_t)(end - longer.text) + one.length;
-        all = longer;
+        append(&all, " ", i > 0);
+        append(&all, one.text, one.length);
     }
     return all;
 }
@@ -404,42 +376,6 @@ static struct thing *client_called(const char *name)
 
 /* ----------------------------------------------------------------- handles */
 
-static void set_option(
-    nxl_lock_options *options, const char *name, const char *value)
-{
-    static const struct {
-        const char *name;
-        size_t offset;
-        bool is_int;
-    } rows[] = {
-        {"ttl_ms", offsetof(nxl_lock_options, ttl_ms), false},
-        {"retry_min_ms", offsetof(nxl_lock_options, retry_min_ms), false},
-        {"retry_max_ms", offsetof(nxl_lock_options, retry_max_ms), false},
-        {"min_hold_ms", offsetof(nxl_lock_options, min_hold_ms), false},
-        {"max_hold_ms", offsetof(nxl_lock_options, max_hold_ms), false},
-        {"permits", offsetof(nxl_lock_options, permits), false},
-        {"weight", offsetof(nxl_lock_options, weight), false},
-        {"name_length", offsetof(nxl_lock_options, name_length), false},
-        {"fence", offsetof(nxl_lock_options, fence), true},
-        {"renew", offsetof(nxl_lock_options, renew), true},
-        {"shared", offsetof(nxl_lock_options, shared), true},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char *at = (char *)options + rows[i].offset;
-        if (strcmp(rows[i].name, name) != 0)
-            continue;
-        int64_t number = strtoll(value, NULL, 10);
-        if (rows[i].is_int)
-            *(int *)at = (int)number;
-        else
-            *(int64_t *)at = number;
-        return;
-    }
-    if (strcmp(name, "label") != 0)
-        file_error("there is no option %s", name);
-    options->label = value;
-}
-
 static void make_lock(const char *name, struct words *words, struct outcome *o)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
@@ -456,8 +392,8 @@ static void make_lock(const char *name, struct words *words, struct outcome *o)
         *value++ = '\0';
         if (strcmp(word->text, "client") == 0)
             client_name = value;
-        else
-            set_option(&options, word->text, value);
+        else if (!set_field(lock_options, &options, word->text, value))
+            file_error("there is no option %s", word->text);
     }
     struct thing *client = client_called(client_name);
     struct thing *thing = add_thing(name, A_LOCK);
