@@ -251,6 +251,15 @@ struct outcome {
     struct thing *subject;
 };
 
+struct noun;
+
+/* One server, proxy, handle or other thing that a step is about. */
+struct subject {
+    const struct noun *noun; /* NULL: a handle or a client */
+    const char *name;        /* of that, or of a file */
+    size_t index;            /* of a server or proxy */
+};
+
 enum thing_kind { NO_THING, A_LOCK, A_CLIENT, A_VALUE };
 
 struct call {

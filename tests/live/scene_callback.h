@@ -14,28 +14,39 @@
 
 #define SECRET "s3cret."
 
-/* What it gives and does. Its calls come from threads of the library. */
-static struct callback {
-    pthread_mutex_t mutex;
+/* What it gives and does. */
+struct callback_order {
     char user[64], password[8193], next[64]; /* next: from the second call on */
     char why[256];
     int64_t failures; /* so many calls fail */
-    int64_t calls, running;
-    int64_t sentinels; /* calls for Sentinels */
-    unsigned servers;  /* it was called for, by bits */
-    bool fills;        /* without an end */
+    bool fills;       /* everything, without an end */
     bool hangs;
     bool forks; /* a program, as for a token from a command */
+};
+
+struct callback_counts {
+    int64_t calls, running;
+    int64_t sentinels; /* calls for Sentinels */
+    int64_t servers;   /* that it was called for */
+};
+
+/* Its calls come from threads of the library. */
+static struct callback {
+    pthread_mutex_t mutex;
+    struct callback_order order;
+    struct callback_counts counts;
+    unsigned asked; /* the servers, by bits */
     sem_t leave;
 } callback = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static inline void fill_in(struct callback *from, nxl_credentials *c)
+static inline void fill_in(
+    const struct callback_order *order, bool first, nxl_credentials *c)
 {
-    const char *next = from->calls > 0 ? from->next : "";
-    snprintf(c->user, sizeof(c->user), "%s", from->user);
+    const char *next = first ? "" : order->next;
+    snprintf(c->user, sizeof(c->user), "%s", order->user);
     snprintf(c->password, sizeof(c->password), "%s",
-        *next != '\0' ? next : from->password);
-    if (!from->fills)
+        *next != '\0' ? next : order->password);
+    if (!order->fills)
         return;
     memset(c->password, 'x', sizeof(c->password));
     memset(c->why, 'y', sizeof(c->why));
@@ -60,22 +71,23 @@ static inline bool give_credentials(void *arg, nxl_credentials *c)
 {
     struct callback *from = arg;
     pthread_mutex_lock(&from->mutex);
-    fill_in(from, c);
-    bool fails = from->calls < from->failures, hangs = from->hangs;
-    if (fails)
-        snprintf(c->why, sizeof(c->why), "%s", from->why);
-    from->servers |= 1U << c->server;
-    from->sentinels += c->sentinel;
-    from->calls++;
-    from->running++;
-    bool forks = from->forks;
+    struct callback_order order = from->order;
+    int64_t call = from->counts.calls++;
+    from->asked |= 1U << c->server;
+    from->counts.servers = __builtin_popcount(from->asked);
+    from->counts.sentinels += c->sentinel;
+    from->counts.running++;
     pthread_mutex_unlock(&from->mutex);
-    if (forks && !fork_works())
+    bool fails = call < order.failures;
+    fill_in(&order, call == 0, c);
+    if (fails)
+        snprintf(c->why, sizeof(c->why), "%s", order.why);
+    if (order.forks && !fork_works())
         fails = true;
-    while (hangs && sem_wait(&from->leave) != 0)
+    while (order.hangs && sem_wait(&from->leave) != 0)
         ;
     pthread_mutex_lock(&from->mutex);
-    from->running--;
+    from->counts.running--;
     pthread_mutex_unlock(&from->mutex);
     return !fails;
 }
@@ -98,71 +110,90 @@ static inline void trace_hides(void *arg, const nxl_trace *trace)
 static inline void callback_returns(void)
 {
     pthread_mutex_lock(&callback.mutex);
-    callback.hangs = false;
-    for (int64_t i = 0; i < callback.running; i++)
+    callback.order.hangs = false;
+    for (int64_t i = 0; i < callback.counts.running; i++)
         sem_post(&callback.leave);
+    pthread_mutex_unlock(&callback.mutex);
+}
+
+static inline void callback_obeys(
+    const struct callback_order *order, bool counts_anew)
+{
+    pthread_mutex_lock(&callback.mutex);
+    callback.order = *order;
+    if (counts_anew) {
+        callback.counts.calls = callback.counts.servers = 0;
+        callback.asked = 0;
+    }
     pthread_mutex_unlock(&callback.mutex);
 }
 
 /* As it is when a scene begins. */
 static inline void callback_reset(void)
 {
-    callback.user[0] = callback.next[0] = '\0';
-    callback.fills = callback.hangs = callback.forks = false;
-    callback.failures = callback.calls = callback.sentinels = 0;
-    callback.servers = 0;
+    callback_obeys(&(struct callback_order){.failures = 0}, true);
+    callback.counts.sentinels = 0;
     sem_init(&callback.leave, 0, 0);
 }
 
-/* gives "one" [as app] [then "two"]; its calls are counted anew. */
-static inline void callback_gives(struct words *words)
+static inline void take_text(struct words *words, char *text, size_t size)
 {
-    snprintf(
-        callback.password, sizeof(callback.password), "%s", take(words)->text);
-    callback.user[0] = callback.next[0] = '\0';
-    callback.calls = callback.servers = 0;
-    if (accept(words, "as"))
-        snprintf(callback.user, sizeof(callback.user), "%s", take(words)->text);
-    if (accept(words, "then"))
-        snprintf(callback.next, sizeof(callback.next), "%s", take(words)->text);
+    snprintf(text, size, "%s", take(words)->text);
 }
 
-/* What it is told, or -1; or a number that it has. */
-static inline int64_t play_callback(struct words *words)
+static const struct field callback_fields[] = {
+    FIELD(struct callback_counts, calls, INT64),
+    FIELD(struct callback_counts, running, INT64),
+    FIELD(struct callback_counts, sentinels, INT64),
+    FIELD(struct callback_counts, servers, INT64),
+    {.name = NULL},
+};
+
+/* gives "one" [as app] [then "two"], or fails "why" 3 times: its calls are
+ * counted anew. */
+static inline bool read_order(
+    struct words *words, struct callback_order *order, bool *counts_anew)
 {
-    int64_t value = -1;
-    if (accept(words, "returns")) {
-        callback_returns();
-        return value;
-    }
-    pthread_mutex_lock(&callback.mutex);
     if (accept(words, "gives")) {
-        callback_gives(words);
+        *counts_anew = true;
+        take_text(words, order->password, sizeof(order->password));
+        order->user[0] = order->next[0] = '\0';
+        if (accept(words, "as"))
+            take_text(words, order->user, sizeof(order->user));
+        if (accept(words, "then"))
+            take_text(words, order->next, sizeof(order->next));
     } else if (accept(words, "fails")) {
-        snprintf(callback.why, sizeof(callback.why), "%s", take(words)->text);
-        callback.failures = number_of(take(words));
-        callback.calls = 0;
+        *counts_anew = true;
+        take_text(words, order->why, sizeof(order->why));
+        order->failures = number_of(take(words));
         if (!accept(words, "times"))
             file_error("fails \"why\" 3 times");
     } else if (accept(words, "fills") && accept(words, "everything")) {
-        callback.fills = true;
+        order->fills = true;
     } else if (accept(words, "hangs")) {
-        callback.hangs = true;
+        order->hangs = true;
     } else if (accept(words, "forks")) {
-        callback.forks = true;
-    } else if (accept(words, "calls")) {
-        value = callback.calls;
-    } else if (accept(words, "running")) {
-        value = callback.running;
-    } else if (accept(words, "sentinels")) {
-        value = callback.sentinels;
-    } else if (accept(words, "servers")) {
-        value = __builtin_popcount(callback.servers);
+        order->forks = true;
     } else {
-        file_error("a callback knows no \"%s\"", take(words)->text);
+        return false;
     }
+    return true;
+}
+
+static inline void play_callback(
+    const struct subject *subject, struct words *words, struct outcome *o)
+{
+    bool counts_anew = false;
+    struct callback_order order = callback.order;
+    pthread_mutex_lock(&callback.mutex);
+    struct callback_counts counts = callback.counts;
     pthread_mutex_unlock(&callback.mutex);
-    return value;
+    if (accept(words, "returns"))
+        callback_returns();
+    else if (read_order(words, &order, &counts_anew))
+        callback_obeys(&order, counts_anew);
+    else if (!give_field(o, callback_fields, &counts, words))
+        file_error("a callback knows no \"%s\"", take(words)->text);
 }
 
 #endif

@@ -24,18 +24,21 @@ static inline void make_front(struct words *words, char address[32])
     snprintf(address, 32, "127.0.0.1:%u", (unsigned)port);
 }
 
-static inline void play_front(struct words *words, struct outcome *o)
+static const struct field front_fields[] = {
+    FIELD(struct front, accepted, INT),
+    FIELD(struct front, open, INT),
+    FIELD(struct front, goodbyes, INT),
+    FIELD(struct front, name, TEXT),
+    {.name = NULL},
+};
+
+static inline void play_front(
+    const struct subject *subject, struct words *words, struct outcome *o)
 {
     char told[128] = "";
-    if (accept(words, "accepted")) {
-        give_number(o, front->accepted);
-    } else if (accept(words, "open")) {
-        give_number(o, front->open);
-    } else if (accept(words, "goodbyes")) {
-        give_number(o, front->goodbyes);
-    } else if (accept(words, "name")) {
-        give_text(o, front->name);
-    } else if (accept(words, "heard")) {
+    if (has(words) && give_field(o, front_fields, front, words))
+        return;
+    if (accept(words, "heard")) {
         const struct word *text = take(words);
         size_t length = front->length, room = sizeof(front->heard);
         give_flag(o, memmem(front->heard, length < room ? length : room,

@@ -76,8 +76,10 @@ static void become(struct words *words)
     go_to(place, cut);
 }
 
-static void play_server(size_t index, struct words *words, struct outcome *o)
+static void play_server(
+    const struct subject *subject, struct words *words, struct outcome *o)
 {
+    size_t index = subject->index;
     struct redis *server_of = &servers[index];
     char port[8];
     if (has(words) && words->at->text[0] >= 'A' && words->at->text[0] <= 'Z') {
@@ -146,9 +148,10 @@ static enum proxy_way way_of(struct words *words)
     return word_is(word, "requests") ? PROXY_UP : PROXY_DOWN;
 }
 
-static void play_proxy(size_t index, struct words *words, struct outcome *o)
+static void play_proxy(
+    const struct subject *subject, struct words *words, struct outcome *o)
 {
-    struct proxy *proxy = proxy_at(index);
+    struct proxy *proxy = proxy_at(subject->index);
     const char *verb = take(words)->text;
     if (!strcmp(verb, "hold") || !strcmp(verb, "pass")) {
         proxy_hold(proxy, way_of(words), *verb == 'h');
@@ -183,32 +186,8 @@ static void play_proxy(size_t index, struct words *words, struct outcome *o)
 
 /* ------------------------------------------------------------------- steps */
 
-/* "server 2", "servers 1..2", "2..3 servers": how many, from which on. */
-struct places {
-    bool proxies;
-    size_t first, count;
-    const struct word *quantity;
-};
-
-static bool read_places(struct words *words, struct places *places)
-{
-    *places = (struct places){.count = on.servers};
-    if (has(words) && words->end - words->at == 2 &&
-        words->at->text[0] < 'A' && /* else it is "h1..h40" */
-        (is_range(words->at) || is_number(words->at->text)))
-        places->quantity = take(words);
-    bool all = next_is(words, "servers") || next_is(words, "proxies");
-    if (!all && !next_is(words, "server") && !next_is(words, "proxy"))
-        return false;
-    places->proxies = take(words)->text[0] == 'p';
-    places->count = all ? on.servers : 1;
-    if (has(words))
-        read_range(words, &places->first, &places->count);
-    expect_end(words);
-    return true;
-}
-
-static void play_process(struct words *words, struct outcome *o)
+static void play_process(
+    const struct subject *subject, struct words *words, struct outcome *o)
 {
     if (accept(words, "memory"))
         give_number(o, LIVE_INSTRUMENTED ? 0 : resident_kb());
@@ -222,41 +201,94 @@ static void play_process(struct words *words, struct outcome *o)
         file_error("a process knows no \"%s\"", take(words)->text);
 }
 
-/* The value, kept or of a subject, or the result, of one subject. */
-static void play_subject(
-    struct words *subject, struct words *words, struct outcome *o)
+/* A word for what every scene has. */
+static const struct noun {
+    const char *one, *all; /* of the servers that the scene is played with */
+    void (*play)(const struct subject *, struct words *, struct outcome *);
+} nouns[] = {
+    {"server", "servers", play_server},
+    {"proxy", "proxies", play_proxy},
+    {"process", NULL, play_process},
+    {"front", NULL, play_front},
+    {"callback", NULL, play_callback},
+    {"file", NULL, play_file},
+    {NULL, NULL, NULL},
+};
+
+/* All that a step is about. */
+struct subjects {
+    struct subject all[SCENE_NAMES];
+    size_t count;
+    struct words quantity; /* at so many of them it is as expected */
+};
+
+static void add_subject(struct subjects *list, struct subject subject)
 {
-    struct places places;
-    if (read_places(subject, &places)) {
-        if (places.proxies)
-            play_proxy(places.first, words, o);
-        else
-            play_server(places.first, words, o);
+    if (list->count == SCENE_NAMES)
+        file_error("too many subjects");
+    list->all[list->count++] = subject;
+}
+
+/* The names that "h1..h40", or any name, stands for, one at a time. */
+static bool next_name(const struct word *word, unsigned *at, struct word *name)
+{
+    char stem[32];
+    unsigned first, last;
+    int length = 0;
+    int read = sscanf(
+        word->text, "%31[a-z]%u..%*[a-z]%u%n", stem, &first, &last, &length);
+    if (read != 3 || (size_t)length != word->length) {
+        *name = *word;
+        return (*at)++ == 0;
+    }
+    char text[48];
+    snprintf(text, sizeof(text), "%s%u", stem, first + *at);
+    *name = word_text(text);
+    return first + (*at)++ <= last;
+}
+
+/* "server 2", "servers 1..2", "2..3 servers", "file own.pem", "a, h1..h40" */
+static struct subjects read_subjects(const char *text)
+{
+    struct subjects list = {.count = 0};
+    struct words words = split(text);
+    struct word name;
+    size_t first = 0;
+    if (words.end - words.at == 2 && word_is(words.at + 1, "servers")) {
+        list.quantity = (struct words){words.at, words.at + 1};
+        words.at++;
+    }
+    const struct noun *noun = nouns;
+    while (noun->one && !next_is(&words, noun->one) &&
+           !(noun->all && next_is(&words, noun->all)))
+        noun++;
+    if (!noun->one) {
+        for (; has(&words); words.at++)
+            for (unsigned i = 0; next_name(words.at, &i, &name);)
+                add_subject(&list, (struct subject){.name = name.text});
+        return list;
+    }
+    size_t count = word_is(take(&words), noun->one) ? 1 : on.servers;
+    if (noun->all && has(&words))
+        read_range(&words, &first, &count);
+    const char *path = noun->play == play_file ? take(&words)->text : NULL;
+    expect_end(&words);
+    for (size_t i = first; i < first + count; i++)
+        add_subject(&list, (struct subject){noun, path, i});
+    return list;
+}
+
+/* The value, or the result, of one subject. */
+static void play_subject(
+    const struct subject *subject, struct words *words, struct outcome *o)
+{
+    if (subject->noun) {
+        subject->noun->play(subject, words, o);
         return;
     }
-    if (accept(subject, "process")) {
-        play_process(words, o);
-        return;
-    }
-    if (accept(subject, "front")) {
-        play_front(words, o);
-        return;
-    }
-    if (accept(subject, "callback")) {
-        int64_t value = play_callback(words);
-        if (value >= 0)
-            give_number(o, value);
-        return;
-    }
-    if (accept(subject, "file")) {
-        play_file(take(subject)->text, words);
-        return;
-    }
-    const char *name = take(subject)->text;
-    expect_end(subject);
-    o->subject = find_thing(name, A_LOCK);
+    o->subject = find_thing(subject->name, A_LOCK);
     if (!o->subject)
-        o->subject = client_called(name);
+        o->subject = client_called(subject->name);
     o->subject->used = true;
     if (o->subject->kind == A_LOCK)
         play_lock(o->subject, words, o);
@@ -288,29 +320,12 @@ static struct words next_verb(struct words *words)
 
 /* "acquire, release", of one subject. */
 static bool play_verbs(
-    struct words subject, struct words words, const char *expected)
-{
-    while (has(&words)) {
-        struct outcome o = {0};
-        struct words whose = subject, verb = next_verb(&words);
-        play_subject(&whose, &verb, &o);
-        expect_end(&verb);
-        if (!check(expected, &o))
-            return false;
-    }
-    return true;
-}
-
-static bool play_place(
-    bool is_proxy, size_t index, struct words words, const char *expected)
+    const struct subject *subject, struct words words, const char *expected)
 {
     while (has(&words)) {
         struct outcome o = {0};
         struct words verb = next_verb(&words);
-        if (is_proxy)
-            play_proxy(index, &verb, &o);
-        else
-            play_server(index, &verb, &o);
+        play_subject(subject, &verb, &o);
         expect_end(&verb);
         if (!check(expected, &o))
             return false;
@@ -318,22 +333,20 @@ static bool play_place(
     return true;
 }
 
-static bool play_places(
-    const struct places *places, struct words words, const char *expected)
+static bool play_subjects(
+    const struct subjects *list, struct words words, const char *expected)
 {
     int64_t met = 0;
-    for (size_t i = 0; i < places->count; i++) {
-        bool good =
-            play_place(places->proxies, places->first + i, words, expected);
-        if (!good && !places->quantity)
+    for (size_t i = 0; i < list->count; i++) {
+        bool good = play_verbs(&list->all[i], words, expected);
+        if (!good && !list->quantity.at)
             return false;
         met += good;
     }
-    if (!places->quantity)
+    if (!list->quantity.at)
         return true;
     struct outcome count = {.value = word_number(met)};
-    struct word quantity = *places->quantity;
-    struct words range = {&quantity, &quantity + 1};
+    struct words range = list->quantity;
     return meets(&range, &count) ||
            mismatch("so at %lld servers", (long long)met);
 }
@@ -395,28 +408,13 @@ static char *cut_at(char *text, const char *mark)
 static struct outcome play_value(char *subject_text, char *what)
 {
     struct outcome o = {0};
-    struct words subject = split(subject_text), words = split(what);
-    play_subject(&subject, &words, &o);
+    struct subjects list = read_subjects(subject_text);
+    struct words words = split(what);
+    if (list.count != 1)
+        file_error("a value of what?");
+    play_subject(&list.all[0], &words, &o);
     expect_end(&words);
     return o;
-}
-
-/* The names that "h1..h40", or any name, stands for, one at a time. */
-static bool next_name(const struct word *word, unsigned *at, struct word *name)
-{
-    char stem[32];
-    unsigned first, last;
-    int length = 0;
-    int read = sscanf(
-        word->text, "%31[a-z]%u..%*[a-z]%u%n", stem, &first, &last, &length);
-    if (read != 3 || (size_t)length != word->length) {
-        *name = *word;
-        return (*at)++ == 0;
-    }
-    char text[48];
-    snprintf(text, sizeof(text), "%s%u", stem, first + *at);
-    *name = word_text(text);
-    return first + (*at)++ <= last;
 }
 
 /* Plays a step. False: it is not as expected. */
@@ -444,17 +442,8 @@ static bool play_step(const char *source)
     what = cut_at(text, ": ");
     if (!what)
         file_error("neither \"SUBJECT: WHAT\" nor \"NAME = WHAT\"");
-    struct places places;
-    struct words subjects = split(text), words = split(what);
-    if (read_places(&subjects, &places))
-        return play_places(&places, words, expected);
-    if (next_is(&subjects, "file"))
-        return play_verbs(subjects, words, expected);
-    for (; has(&subjects); subjects.at++)
-        for (unsigned i = 0; next_name(subjects.at, &i, &name);)
-            if (!play_verbs((struct words){&name, &name + 1}, words, expected))
-                return false;
-    return true;
+    struct subjects subjects = read_subjects(text);
+    return play_subjects(&subjects, split(what), expected);
 }
 
 /* ------------------------------------------------------------------ values */

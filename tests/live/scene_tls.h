@@ -86,10 +86,11 @@ static inline void copy_file(
 }
 
 /* "file own.pem: replaced by client.pem" */
-static inline void play_file(const char *name, struct words *words)
+static inline void play_file(
+    const struct subject *subject, struct words *words, struct outcome *o)
 {
     char path[PATH_ROOM], from[PATH_ROOM];
-    snprintf(path, sizeof(path), "%s/%s", servers[0].dir, name);
+    snprintf(path, sizeof(path), "%s/%s", servers[0].dir, subject->name);
     bool replaced = accept(words, "replaced");
     if (replaced || accept(words, "overwritten")) {
         if (!accept(words, "by"))
