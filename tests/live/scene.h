@@ -333,4 +333,32 @@ static struct {
         fail();                                                                \
     } while (0)
 
+/* Texts of the file and, behind these, of the present step: its words and what
+ * is expected of it. */
+static char text_pool[64 << 20] __attribute__((aligned(16)));
+static size_t text_used, texts_of_file;
+
+static inline char *pool_take(size_t size)
+{
+    if (size > sizeof(text_pool) - text_used)
+        fail_msg("%s: too much text", stage.path);
+    char *taken = text_pool + text_used;
+    text_used += (size + 15) & ~(size_t)15;
+    return taken;
+}
+
+__attribute__((format(printf, 1, 2))) static inline char *formatted(
+    const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    size_t size = (size_t)vsnprintf(NULL, 0, format, arguments) + 1;
+    va_end(arguments);
+    char *text = pool_take(size);
+    va_start(arguments, format);
+    vsnprintf(text, size, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
 #endif

@@ -9,10 +9,10 @@
 #define BEFORE_EACH "before each"
 #define AFTER_EACH "after each"
 
-enum { SCENES_MAX = 400, TABLES_MAX = 3, ROWS_MAX = 80 };
+enum { SCENES_MAX = 400, STEPS_MAX = 200, TABLES_MAX = 3, ROWS_MAX = 80 };
 
 struct scene_part {
-    struct scene_step *steps;
+    struct scene_step steps[STEPS_MAX];
     size_t count;
     struct table {
         char *rows[ROWS_MAX]; /* the first one has the names of the columns */
@@ -43,7 +43,6 @@ static struct {
     char *name;
     unsigned line;
     struct scene_part own;
-    size_t room;
     bool calls[INTERFACES]; /* through which interfaces */
     bool alone;             /* with one server only */
     bool several;           /* with several only */
@@ -57,10 +56,7 @@ static void bad_line(unsigned line, const char *text)
 
 static char *copied(const char *text)
 {
-    char *copy = strdup(text);
-    if (!copy)
-        abort();
-    return copy;
+    return formatted("%s", text);
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -84,25 +80,17 @@ static char *cell(const char *row, size_t i)
 /* With each <column> replaced by what the row has there. */
 static char *filled_in(char *text, const struct table *table, const char *row)
 {
-    char *result = text, *name, *value;
+    char *name, *at;
     for (size_t i = 0; (name = cell(table->rows[0], i)); i++) {
-        char mark[64], *at, *longer;
-        value = cell(row, i);
+        const char *value = cell(row, i), *mark = formatted("<%s>", name);
         if (!value)
             bad_line(reading.line, row);
-        snprintf(mark, sizeof(mark), "<%s>", name);
-        while ((at = strstr(result, mark))) {
+        while ((at = strstr(text, mark))) {
             *at = '\0';
-            if (asprintf(&longer, "%s%s%s", result, value, at + strlen(mark)) <
-                0)
-                abort();
-            free(result);
-            result = longer;
+            text = formatted("%s%s%s", text, value, at + strlen(mark));
         }
-        free(name);
-        free(value);
     }
-    return result;
+    return text;
 }
 
 /* Of each row of a table with each of the next one this is one. */
@@ -146,18 +134,13 @@ static char *filled_in_twice(const char *text, size_t row, size_t before_row)
 /* The scene's, with what makes it differ from those of other rows. */
 static char *name_of_scene(size_t row, size_t before_row)
 {
-    char *name = filled_in_twice(reading.name, row, before_row), *longer;
-    char *way = NULL;
-    bool same = reading.own.table_count > 0 && !strcmp(name, reading.name);
-    if (file.before.table_count > 0)
-        way = cell(row_of(&file.before, 0, before_row), 0);
-    if (asprintf(&longer, "%s%s%s%s%s", name, same ? " " : "",
-            same ? row_of(&reading.own, 0, row) : "", way ? ", " : "",
-            way ? way : "") < 0)
-        abort();
-    free(name);
-    free(way);
-    return longer;
+    char *name = filled_in_twice(reading.name, row, before_row);
+    if (reading.own.table_count > 0 && !strcmp(name, reading.name))
+        name = formatted("%s %s", name, row_of(&reading.own, 0, row));
+    if (file.before.table_count == 0)
+        return name;
+    return formatted(
+        "%s, %s", name, cell(row_of(&file.before, 0, before_row), 0));
 }
 
 static void add_steps(struct scene *s, const struct scene_part *part,
@@ -182,14 +165,12 @@ static void add_scene(size_t row, size_t before_row, enum interface interface)
         .line = reading.line,
         .loop = interface != BLOCKING,
         .by_descriptor = interface == DESCRIPTOR};
-    char *name = name_of_scene(row, before_row);
-    if (asprintf(&s->name, "%s%s", name, names[interface]) < 0)
-        abort();
-    free(name);
+    s->name =
+        formatted("%s%s", name_of_scene(row, before_row), names[interface]);
     s->before = file.before.count;
-    s->steps =
-        calloc(file.before.count + reading.own.count + file.after.count + 1,
-            sizeof(*s->steps));
+    s->steps = (struct scene_step *)pool_take(
+        sizeof(*s->steps) *
+        (file.before.count + reading.own.count + file.after.count));
     add_steps(s, &file.before, row, before_row);
     add_steps(s, &reading.own, row, before_row);
     add_steps(s, &file.after, row, before_row);
@@ -198,17 +179,6 @@ static void add_scene(size_t row, size_t before_row, enum interface interface)
         .setup_func = begin_scene,
         .teardown_func = end_scene,
         .initial_state = s};
-}
-
-static void free_part(struct scene_part *part)
-{
-    for (size_t i = 0; i < part->count; i++)
-        free(part->steps[i].text);
-    for (size_t i = 0; i < part->table_count; i++)
-        for (size_t k = 0; k < part->tables[i].count; k++)
-            free(part->tables[i].rows[k]);
-    free(part->steps);
-    memset(part, 0, sizeof(*part));
 }
 
 /* Each row of the scene's tables with each of "before each". */
@@ -223,21 +193,14 @@ static void add_all(void)
 
 static void end_of_reading(void)
 {
-    struct scene_part *part = NULL;
     if (!reading.name)
         return;
     if (!strcmp(reading.name, BEFORE_EACH))
-        part = &file.before;
+        file.before = reading.own;
     else if (!strcmp(reading.name, AFTER_EACH))
-        part = &file.after;
-    if (part) {
-        free_part(part);
-        *part = reading.own;
-    } else {
+        file.after = reading.own;
+    else
         add_all();
-        free_part(&reading.own);
-    }
-    free(reading.name);
     memset(&reading, 0, sizeof(reading));
 }
 
@@ -283,12 +246,8 @@ static void add_step(unsigned line, unsigned indent, const char *text)
         own->table_count++;
         return;
     }
-    if (own->count == reading.room) {
-        reading.room = 2 * reading.room + 16;
-        own->steps = realloc(own->steps, reading.room * sizeof(*own->steps));
-        if (!own->steps)
-            abort();
-    }
+    if (own->count == STEPS_MAX)
+        bad_line(line, "too many steps");
     own->steps[own->count++] = (struct scene_step){line, indent, copied(text)};
 }
 

@@ -20,7 +20,7 @@ static int64_t count_waiting(struct redis *of, const char *name)
         "n = n + redis.call('PUBSUB', 'NUMSUB', "
         "'nxl:' .. client .. ':' .. ARGV[1])[2] end "
         "return n",
-        "1", word_format("{%s}:nxl-l", name), name, NULL);
+        "1", formatted("{%s}:nxl-l", name), name, NULL);
 }
 
 /* How often the server has refused a command, by its ACL LOG. */
@@ -55,8 +55,8 @@ static void read_line_of(
     redisReply *reply =
         !strcmp(verb, "holder")
             ? redis_command(of, "GET", name, NULL)
-            : redis_command(of, "ZRANGE", word_format("{%s}:nxl-l", name), "0",
-                  "0", NULL);
+            : redis_command(
+                  of, "ZRANGE", formatted("{%s}:nxl-l", name), "0", "0", NULL);
     struct word text = word_of_reply(reply);
     give_owner(o, text.text);
     freeReplyObject(reply);
@@ -456,7 +456,7 @@ static struct word field_of(const struct outcome *outcome, const char *name)
         file_error("with: of what?");
     for (size_t i = !forms[0]; i < 2; i++) {
         struct outcome o = {.subject = t};
-        struct words words = split(word_format(forms[i], name));
+        struct words words = split(formatted(forms[i], name));
         bool known = t->kind == A_LOCK ? read_lock(t, &words, &o)
                                        : read_client(t, &words, &o);
         if (!known)

@@ -8,9 +8,6 @@
 
 #include "live/scene_memory.h"
 
-static char text_pool[16 << 20] __attribute__((aligned(16)));
-static size_t text_used;
-
 /* The value that <...> stands for; fails the scene if there is none. */
 static struct word value_of(const char *inside);
 /* The value of the outcome's subject that a "with" names: a field of what the
@@ -19,15 +16,6 @@ static struct word field_of(const struct outcome *outcome, const char *name);
 
 /* Whether the client's counters are 0 but for those that "with only" names. */
 static bool others_are_zero(const struct outcome *outcome, struct words named);
-
-static inline char *pool_take(size_t size)
-{
-    if (size > sizeof(text_pool) - text_used)
-        file_error("the step needs too much room");
-    char *taken = text_pool + text_used;
-    text_used += (size + 15) & ~(size_t)15;
-    return taken;
-}
 
 static inline struct word word_of(const char *text, size_t length)
 {
@@ -44,16 +32,7 @@ static inline struct word word_text(const char *text)
 
 static inline struct word word_number(int64_t number)
 {
-    char text[24];
-    snprintf(text, sizeof(text), "%lld", (long long)number);
-    return word_text(text);
-}
-
-static inline const char *word_format(const char *format, const char *text)
-{
-    char *made = pool_take(strlen(format) + strlen(text) + 1);
-    sprintf(made, format, text);
-    return made;
+    return word_text(formatted("%lld", (long long)number));
 }
 
 static inline void append(struct word *word, const char *bytes, size_t length)
@@ -248,13 +227,10 @@ static inline bool meets(struct words *words, const struct outcome *o)
 static inline const char *describe_outcome(const struct outcome *o)
 {
     const char *value = o->none ? "none" : shown(&o->value);
-    char *text = pool_take(strlen(value) + 64);
-    sprintf(text,
-        o->call    ? "%s after %lld ms"
-        : o->error ? "error %s"
-                   : "%s",
+    return formatted(o->call    ? "%s after %lld ms"
+                     : o->error ? "error %s"
+                                : "%s",
         value, (long long)o->took_ms);
-    return text;
 }
 
 static inline bool meets_words(

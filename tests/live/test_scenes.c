@@ -200,15 +200,12 @@ static void play_text(const struct scene_step *step, const char *text);
 /* Without a cut the call succeeds, whatever is expected of one that is cut. */
 static void play_cut(const struct scene_step *step, const char *text)
 {
-    char *call = copied(text), *uncut = NULL;
-    if (cutting.measures && cut_at(call, " -> ") &&
-        asprintf(&uncut, "%s -> OK", call) < 0)
-        abort();
+    char *call = copied(text);
+    if (cutting.measures && cut_at(call, " -> "))
+        text = formatted("%s -> OK", call);
     cut_begins();
-    play_text(step, uncut ? uncut : text);
+    play_text(step, text);
     cut_ends();
-    free(uncut);
-    free(call);
 }
 
 static void play_text(const struct scene_step *step, const char *text)
@@ -244,7 +241,7 @@ static void play_text(const struct scene_step *step, const char *text)
 static void play_one(const struct scene_step *step)
 {
     stage.step = step;
-    text_used = 0;
+    text_used = texts_of_file;
     if (*step->text != '\0') /* or it is an empty cell of a table */
         play_text(step, step->text);
 }
@@ -381,7 +378,6 @@ static void play_steps(void)
 static void play_scene(void **state)
 {
     stage.scene = *state;
-    stage.path = file.path;
     stage.count = 0;
     memset(&stage.stop, 0, sizeof(stage.stop));
     if (stage.scene->count == 0)
@@ -465,7 +461,9 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     signal(SIGPIPE, SIG_DFL); /* whoever raises it ends this program */
+    stage.path = argv[1];
     read_scenes(argv[1]);
+    texts_of_file = text_used;
     const char *base = strrchr(argv[1], '/');
     snprintf(file.name, sizeof(file.name), "%s", base ? base + 1 : argv[1]);
     file.name[strcspn(file.name, ".")] = '\0';
@@ -483,15 +481,5 @@ int main(int argc, char **argv)
     for (size_t count = 2; count <= QUORUM_MAX; count++)
         if (file.on[count])
             failed += play_group(count, false);
-    for (size_t i = 0; i < file.count; i++) {
-        for (size_t k = 0; k < file.scenes[i].count; k++)
-            free(file.scenes[i].steps[k].text);
-        free(file.scenes[i].steps);
-        free(file.scenes[i].name);
-    }
-    free_part(&file.before);
-    free_part(&file.after);
-    for (size_t i = 0; file.arguments[i]; i++)
-        free(file.arguments[i]);
     return failed;
 }
