@@ -99,16 +99,15 @@
  *     prefix, servers, connected (to how many), warnings (calls of
  *     options.warning), running (is it being freed?), stats FIELD, facts FIELD
  *     [of server 2]: of nxl_stats, nxl_server_facts.
- *   server, server 2: a command of Redis, in capitals; "begin COMMAND" does not
- *     wait for the reply; freeze, thaw, kill, restart, promote, follow server
- *     2, follow nobody; becomes "2.4" [by failover], if it changes its version;
+ *   server, server 2: a command of Redis, in capitals; freeze, thaw, kill,
+ *     restart, follow server 2, follow nobody; becomes "2.4" [by failover], if it changes its version;
  *     present expired (that certificate); step clock 3600, by so many seconds
  *     from this machine's. Values: calls COMMAND (how often it ran), sent as
  *     CALL (how often its strategy was used), lease of NAME (in ms, at least so
  *     long a key of ours lasts, by its ttl or by its time), transactions (that
  *     are open), clients, lasting keys, info SECTION FIELD, waiting NAME (in
  *     line, with a subscription), holder NAME, waiter NAME (the handle that
- *     holds it, or is first in line), refusals (in ACL LOG). "servers" are all
+ *     holds it, or is first in line). "servers" are all
  *     of them, "servers 1..2" some; with "2..3 servers" at so many of all it is
  *     as expected. What CONFIG SET, ACL SETUSER and REPLICAOF changed is undone
  *     after the scene.
@@ -161,7 +160,7 @@
  *                                "of the last 80 of replies"
  *
  * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
- * above 5, below 5; "text"; containing "part"; none; error; not X; X or Y; out
+ * above 5; "text"; containing "part"; none; not X; X or Y; out
  * of memory: E_NOMEM, E_SYSTEM or E_UNREACHABLE, or of several servers UNKNOWN,
  * with a message of memory, and an allocation has failed.
  * After it, or alone:
@@ -181,7 +180,7 @@
  *                                which was requested in this call
  *
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
- * <before + 1>, <server> and <server 2> (its URL), <proxy>, <scheme>, <port>,
+ * <before + 1>, <server> and <server 2> (its URL), <scheme>, <port>,
  * <majority>, <servers>, <strategies> (as a client describes them), <65536 of
  * n>, <unix time> (of the server), <blanks> (a token in a lock by time:
  * blanks.h), <tls port>, <directory> (of the server).
@@ -198,7 +197,6 @@
 enum {
     SCENE_NAMES = 64, /* handles, clients and kept values of a scene */
     SCENE_EVENTS = 16,
-    SCENE_SENT = 4,   /* commands whose replies nobody awaits */
     SCENE_STOPS = 16, /* steps of a call at which it is stopped */
     SCENE_ROOM = 512,
     SCENE_UNTIL_MS = 30000
@@ -216,9 +214,7 @@ enum interface { BLOCKING, EVENT_LOOP, DESCRIPTOR, INTERFACES };
 struct scene {
     char *name;
     unsigned line;
-    bool loop;    /* calls go through the event loop */
-    bool alone;   /* it is not played with several servers */
-    bool several; /* it is not played with one */
+    bool loop; /* calls go through the event loop */
     bool by_descriptor;
     struct scene_step *steps;
     size_t count;
@@ -274,7 +270,8 @@ struct call {
 /* What has a name in a scene. */
 struct thing {
     enum thing_kind kind;
-    bool used; /* by a step after the one that made it */
+    bool used;  /* by a step after the one that made it */
+    bool inner; /* it was made in a block that is played again and again */
     char name[32];
     char value[SCENE_ROOM]; /* A_VALUE */
 
@@ -308,9 +305,8 @@ static struct {
     const char *path;
     struct thing things[SCENE_NAMES];
     size_t count;
-    char each[32]; /* the number of the name that is being made */
-    redisContext *sending[SCENE_SENT];
-    size_t sent;
+    bool inner;      /* as of a thing that is made now */
+    char each[32];   /* the number of the name that is being made */
     char result[32]; /* of the last call */
     bool is_child;   /* this process: of one that plays a scene */
     char why[4096];  /* the last step was not as expected */
@@ -359,6 +355,13 @@ __attribute__((format(printf, 1, 2))) static inline char *formatted(
     vsnprintf(text, size, format, arguments);
     va_end(arguments);
     return text;
+}
+
+/* The rest of a text that begins like that, or NULL. */
+static inline const char *after(const char *text, const char *beginning)
+{
+    size_t length = strlen(beginning);
+    return strncmp(text, beginning, length) == 0 ? text + length : NULL;
 }
 
 #endif

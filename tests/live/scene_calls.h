@@ -66,11 +66,7 @@ static void take_events(struct thing *client)
 {
     nxl_event event;
     while (nxl_client_next_event(client->client, &event)) {
-        struct thing *t = NULL;
-        for (size_t i = 0; i < stage.count; i++)
-            if (stage.things[i].kind == A_LOCK &&
-                stage.things[i].lock == event.lock)
-                t = &stage.things[i];
+        struct thing *t = thing_of(A_LOCK, event.lock);
         if (t && t->running && event.operation == t->call.operation)
             end_call(t, event.result);
         else if (event.operation != NXL_OP_HOLD)
@@ -148,7 +144,8 @@ static void await_call(struct thing *t)
 {
     if (t->threaded)
         pthread_join(t->thread, NULL);
-    struct thing *owner = owner_of(t->client); /* NULL: it was freed first */
+    struct thing *owner =
+        thing_of(A_CLIENT, t->client); /* NULL: it was freed first */
     if (owner)
         owner->leaves_events = false;
     while (t->running && owner)
@@ -331,15 +328,10 @@ static void play_lock(struct thing *t, struct words *words, struct outcome *o)
 static void ask_by_client(
     struct thing *t, struct words *words, struct outcome *o)
 {
-    const char *texts[96];
-    size_t lengths[96], count = 0;
     struct answer *answer = NULL;
     int64_t began_ms = test_now_ms();
-    while (has(words)) {
-        lengths[count] = words->at->length;
-        texts[count++] = take(words)->text;
-    }
-    int result = client_ask(t->client, 0, count, texts, lengths, &answer);
+    struct command c = take_command(words);
+    int result = client_ask(t->client, 0, c.count, c.words, c.lengths, &answer);
     o->took_ms = test_now_ms() - began_ms;
     if (result != NXL_OK) {
         assert_null(answer);

@@ -22,7 +22,6 @@ struct scene_part {
 };
 
 static struct {
-    const char *path;
     char name[64];
     bool calls[INTERFACES];      /* through which of them */
     bool on[QUORUM_MAX + 1];     /* on how many servers */
@@ -44,13 +43,11 @@ static struct {
     unsigned line;
     struct scene_part own;
     bool calls[INTERFACES]; /* through which interfaces */
-    bool alone;             /* with one server only */
-    bool several;           /* with several only */
 } reading;
 
 static void bad_line(unsigned line, const char *text)
 {
-    print_error("%s:%u: not understood: %s\n", file.path, line, text);
+    print_error("%s:%u: not understood: %s\n", stage.path, line, text);
     exit(1);
 }
 
@@ -160,9 +157,7 @@ static void add_scene(size_t row, size_t before_row, enum interface interface)
     struct scene *s = &file.scenes[file.count];
     if (file.count == SCENES_MAX)
         bad_line(reading.line, "too many scenes");
-    *s = (struct scene){.alone = reading.alone,
-        .several = reading.several,
-        .line = reading.line,
+    *s = (struct scene){.line = reading.line,
         .loop = interface != BLOCKING,
         .by_descriptor = interface == DESCRIPTOR};
     s->name =
@@ -223,19 +218,11 @@ static void add_row(unsigned line, const char *text)
 
 static void add_step(unsigned line, unsigned indent, const char *text)
 {
-    if (!strncmp(text, "not with several servers: ", 26)) {
-        reading.alone = true;
-        return;
-    }
-    if (!strncmp(text, "not with one server: ", 21)) {
-        reading.several = true;
-        return;
-    }
-    if (!strncmp(text, "calls: ", 7)) {
+    struct scene_part *own = &reading.own;
+    if (after(text, "calls: ")) {
         set_calls(text, reading.calls);
         return;
     }
-    struct scene_part *own = &reading.own;
     if (*text == '|') {
         add_row(line, text);
         return;
@@ -318,9 +305,8 @@ static void read_line(unsigned line, char *text)
 /* What is indented under such a step is a block of steps. */
 static bool begins_block(const char *step)
 {
-    return !strncmp(step, "repeat ", 7) ||
-           !strncmp(step, "memory fails ", 13) ||
-           !strncmp(step, "cut at each ", 12);
+    return after(step, "repeat ") || after(step, "memory fails ") ||
+           after(step, "cut at each ");
 }
 
 /* What is indented more than another step belongs to it. */
@@ -336,7 +322,6 @@ static void read_scenes(const char *path)
     size_t size = 0;
     unsigned line = 0, begun = 0;
     FILE *in = fopen(path, "re");
-    file.path = path;
     if (!in)
         bad_line(0, "there is no such file");
     while (getline(&text, &size, in) > 0) {

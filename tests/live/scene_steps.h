@@ -23,30 +23,14 @@ static int64_t count_waiting(struct redis *of, const char *name)
         "1", formatted("{%s}:nxl-l", name), name, NULL);
 }
 
-/* How often the server has refused a command, by its ACL LOG. */
-static int64_t count_refusals(struct redis *of)
-{
-    int64_t count = 0;
-    redisReply *log = redis_command(of, "ACL", "LOG", "1000", NULL);
-    for (size_t i = 0; i < log->elements; i++)
-        for (size_t k = 0; k + 1 < log->element[i]->elements; k += 2)
-            if (strcmp(log->element[i]->element[k]->str, "count") == 0)
-                count += log->element[i]->element[k + 1]->integer;
-    freeReplyObject(log);
-    return count;
-}
-
 /* The handle whose token the text begins with: its name, or none. */
 static void give_owner(struct outcome *o, const char *text)
 {
-    for (size_t i = 0; i < stage.count; i++) {
-        const struct thing *t = &stage.things[i];
-        if (t->kind == A_LOCK && is_lock_of(text, nxl_lock_token(t->lock))) {
-            give_text(o, t->name);
-            return;
-        }
-    }
-    give_text(o, NULL);
+    struct thing *t = NULL;
+    while ((t = next_thing(t, A_LOCK)) &&
+           !is_lock_of(text, nxl_lock_token(t->lock)))
+        ;
+    give_text(o, t ? t->name : NULL);
 }
 
 static void read_line_of(
@@ -84,8 +68,6 @@ static void play_server(
     char port[8];
     if (has(words) && words->at->text[0] >= 'A' && words->at->text[0] <= 'Z') {
         ask_server(index, words, o);
-    } else if (accept(words, "begin")) {
-        begin_at_server(index, words);
     } else if (accept(words, "calls")) {
         const char *command = take(words)->text;
         give_number(
@@ -100,8 +82,6 @@ static void play_server(
         become(words);
     } else if (accept(words, "waiting")) {
         give_number(o, count_waiting(server_of, take(words)->text));
-    } else if (accept(words, "refusals")) {
-        give_number(o, count_refusals(server_of));
     } else if (next_is(words, "holder") || next_is(words, "waiter")) {
         const char *verb = take(words)->text;
         read_line_of(server_of, verb, take(words)->text, o);
@@ -126,12 +106,10 @@ static void play_server(
         step_clock(server_of, number_of(take(words)));
     } else if (accept(words, "present")) {
         present(server_of, take(words)->text);
-    } else if (accept(words, "promote")) {
-        redis_promote(server_of);
     } else if (accept(words, "follow")) {
         bool nobody = accept(words, "nobody") || !accept(words, "server");
         size_t primary = nobody ? index : index_if_any(words);
-        undo_later(index, "SLAVEOF", "NO", "ONE", "");
+        undo_later(index, "SLAVEOF NO ONE");
         snprintf(port, sizeof(port), "%u",
             nobody ? 1 : (unsigned)servers[primary].plain_port);
         redis_follow(server_of, port);
@@ -524,30 +502,27 @@ static struct word value_of(const char *inside)
     of = strchr(text, ' ');
     if (of && many && index < on.servers)
         *of = '\0';
-    if (!strcmp(text, "server"))
-        return word_text(url_of(index));
-    if (!strcmp(text, "proxy"))
-        return word_text(proxied_url(index));
+    const struct {
+        const char *name, *text;
+        int64_t number;
+    } values[] = {
+        {"server", url_of(index), 0},
+        {"scheme", servers[index].scheme, 0},
+        {"port", NULL, servers[index].port},
+        {"tls port", NULL, servers[index].tls_port},
+        {"directory", servers[0].dir, 0},
+        {"majority", NULL, (int64_t)majority()},
+        {"servers", NULL, (int64_t)on.servers},
+        {"strategies", here ? here->told : "", 0},
+        {"each", stage.each, 0},
+        {"blanks", BLANKS, 0},
+    };
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+        if (!strcmp(text, values[i].name))
+            return values[i].text ? word_text(values[i].text)
+                                  : word_number(values[i].number);
     if (!strcmp(text, "unix time"))
         return word_number(unix_time(&servers[index]));
-    if (here && !strcmp(text, "strategies"))
-        return word_text(here->told);
-    if (!strcmp(text, "each"))
-        return word_text(stage.each);
-    if (!strcmp(text, "blanks"))
-        return word_text(BLANKS);
-    if (!strcmp(text, "tls port"))
-        return word_number(servers[index].tls_port);
-    if (!strcmp(text, "directory"))
-        return word_text(servers[0].dir);
-    if (!strcmp(text, "scheme"))
-        return word_text(servers[index].scheme);
-    if (!strcmp(text, "port"))
-        return word_number(servers[index].port);
-    if (!strcmp(text, "majority"))
-        return word_number((int64_t)majority());
-    if (!strcmp(text, "servers"))
-        return word_number((int64_t)on.servers);
     struct thing *kept = find_thing(text, A_VALUE);
     if (!kept)
         file_error("<%s> has no value", inside);

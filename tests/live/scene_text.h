@@ -191,25 +191,19 @@ static inline bool meets_one(struct words *words, const struct outcome *o)
 {
     if (accept(words, "not"))
         return !meets_one(words, o);
-    if (accept(words, "error"))
-        return o->error;
     if (accept(words, "none"))
         return o->none;
     if (accept(words, "out") && accept(words, "of") && accept(words, "memory"))
         return o->call && is_out_of_memory(o->value.text, o->message);
     if (accept(words, "containing"))
         return strstr(o->value.text, take(words)->text);
-    bool above = next_is(words, "above"), below = next_is(words, "below");
-    words->at += above || below;
+    bool above = accept(words, "above");
     const struct word *word = take(words);
     if (o->none || o->error)
         return false;
-    if (above || below) {
-        if (!is_number(o->value.text))
-            return false;
-        int64_t value = number_of(&o->value), limit = number_of(word);
-        return above ? value > limit : value < limit;
-    }
+    if (above)
+        return is_number(o->value.text) &&
+               number_of(&o->value) > number_of(word);
     if (is_range(word))
         return in_range(word, 0, &o->value);
     return word->length == o->value.length &&
@@ -246,6 +240,16 @@ static inline bool meets_words(
                 o->message, wanted ? "lacks" : "has", word->text);
     } while (word->comma);
     return true;
+}
+
+static inline bool says(struct words *words, const struct outcome *o)
+{
+    return meets_words(words, o, true);
+}
+
+static inline bool says_not(struct words *words, const struct outcome *o)
+{
+    return accept(words, "saying") && meets_words(words, o, false);
 }
 
 static inline bool meets_fields(struct words *words, const struct outcome *o)
@@ -302,37 +306,41 @@ static inline bool meets_way(struct words *words, const struct outcome *o)
     return !otherwise || mismatch("it was %s", otherwise);
 }
 
-static inline bool is_clause(const struct words *words)
+/* What can come after the value that is expected, or alone. */
+static const struct clause {
+    const char *word;
+    bool (*is_met)(struct words *words, const struct outcome *o);
+} clauses[] = {
+    {"saying", says},
+    {"not", says_not},
+    {"with", meets_fields},
+    {"within", meets_time},
+    {"leasing", meets_lease},
+    {"sent", meets_way},
+};
+
+/* The one that the next word begins, or NULL. */
+static inline const struct clause *next_clause(const struct words *words)
 {
-    return next_is(words, "saying") || next_is(words, "with") ||
-           next_is(words, "within") || next_is(words, "leasing") ||
-           next_is(words, "sent") ||
-           (next_is(words, "not") && words->at + 1 < words->end &&
-               word_is(words->at + 1, "saying"));
+    bool is_value = next_is(words, "not") && words->at + 1 < words->end &&
+                    !word_is(words->at + 1, "saying");
+    for (size_t i = 0; i < sizeof(clauses) / sizeof(clauses[0]); i++)
+        if (!is_value && next_is(words, clauses[i].word))
+            return &clauses[i];
+    return NULL;
 }
 
 /* False: it is not as expected; stage.why says what it is. */
 static inline bool is_as_expected(struct words words, const struct outcome *o)
 {
-    if (!is_clause(&words) && !meets(&words, o))
+    if (!next_clause(&words) && !meets(&words, o))
         return mismatch("%s", describe_outcome(o));
     while (has(&words)) {
-        bool met = false;
-        if (accept(&words, "saying"))
-            met = meets_words(&words, o, true);
-        else if (accept(&words, "with"))
-            met = meets_fields(&words, o);
-        else if (accept(&words, "within"))
-            met = meets_time(&words, o);
-        else if (accept(&words, "leasing"))
-            met = meets_lease(&words, o);
-        else if (accept(&words, "sent"))
-            met = meets_way(&words, o);
-        else if (accept(&words, "not") && accept(&words, "saying"))
-            met = meets_words(&words, o, false);
-        else
+        const struct clause *clause = next_clause(&words);
+        if (!clause)
             file_error("\"%s\" is not understood", words.at->text);
-        if (!met)
+        words.at++;
+        if (!clause->is_met(&words, o))
             return false;
     }
     return true;

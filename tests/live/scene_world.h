@@ -36,21 +36,37 @@ static void give_result(struct outcome *o, int result, const char *message)
 
 /* ------------------------------------------------------------------ things */
 
+/* The next one of that kind, the first one after NULL; or NULL. */
+static struct thing *next_thing(const struct thing *after, enum thing_kind kind)
+{
+    size_t i = after ? (size_t)(after - stage.things) + 1 : 0;
+    while (i < stage.count && stage.things[i].kind != kind)
+        i++;
+    return i < stage.count ? &stage.things[i] : NULL;
+}
+
 static struct thing *find_thing(const char *name, enum thing_kind kind)
 {
-    for (size_t i = 0; i < stage.count; i++)
-        if (stage.things[i].kind == kind &&
-            strcmp(stage.things[i].name, name) == 0)
-            return &stage.things[i];
-    return NULL;
+    struct thing *t = NULL;
+    while ((t = next_thing(t, kind)) && strcmp(t->name, name) != 0)
+        ;
+    return t;
+}
+
+/* Of a lock or a client of the library; or NULL. */
+static struct thing *thing_of(enum thing_kind kind, const void *object)
+{
+    struct thing *t = NULL;
+    while ((t = next_thing(t, kind)) &&
+           object != (kind == A_LOCK ? (void *)t->lock : (void *)t->client))
+        ;
+    return t;
 }
 
 static struct thing *add_thing(const char *name, enum thing_kind kind)
 {
-    static const enum thing_kind kinds[] = {A_LOCK, A_CLIENT};
-    for (size_t i = 0; i < 2; i++)
-        if (find_thing(name, kinds[i]))
-            file_error("there is %s already", name);
+    if (find_thing(name, A_LOCK) || find_thing(name, A_CLIENT))
+        file_error("there is %s already", name);
     size_t place = 0;
     while (place < stage.count && stage.things[place].kind != NO_THING)
         place++;
@@ -60,6 +76,7 @@ static struct thing *add_thing(const char *name, enum thing_kind kind)
     struct thing *thing = &stage.things[place];
     memset(thing, 0, sizeof(*thing));
     thing->kind = kind;
+    thing->inner = stage.inner;
     /* Not every scene needs what all begin with. */
     thing->used = stage.step < stage.scene->steps + stage.scene->before;
     snprintf(thing->name, sizeof(thing->name), "%s", name);
@@ -92,34 +109,63 @@ static void free_thing(struct thing *thing)
     thing->kind = NO_THING;
 }
 
+/* Handles before their clients: all of them, or those of an inner block. */
+static void free_things(bool inner_only)
+{
+    static const enum thing_kind order[] = {A_LOCK, A_CLIENT};
+    for (size_t i = 0; i < 2; i++)
+        for (struct thing *t = NULL; (t = next_thing(t, order[i]));)
+            if (t->inner || !inner_only)
+                free_thing(t);
+}
+
 /* ----------------------------------------------------------------- servers */
 
-/* What a scene has changed at a server, and how it is changed back. */
+/* What a scene has changed at a server, and the command that changes it back.
+ */
 static struct undo {
     size_t server;
-    char words[4][64];
+    char command[160];
 } undos[32];
 static size_t undo_count;
 
-static void undo_later(size_t index, const char *one, const char *two,
-    const char *three, const char *four)
+static void undo_later(size_t index, const char *command)
 {
-    const char *words[] = {one, two, three, four};
-    if (undo_count == sizeof(undos) / sizeof(undos[0]))
+    if (undo_count == sizeof(undos) / sizeof(undos[0]) ||
+        strlen(command) >= sizeof(undos->command))
         file_error("it changes too much at a server");
-    struct undo *undo = &undos[undo_count++];
-    undo->server = index;
-    for (size_t i = 0; i < 4; i++)
-        snprintf(undo->words[i], sizeof(undo->words[i]), "%s", words[i]);
+    undos[undo_count].server = index;
+    strcpy(undos[undo_count++].command, command);
+}
+
+/* The words of a command of Redis, which may have any bytes. */
+struct command {
+    const char *words[96];
+    size_t lengths[96], count;
+};
+
+static struct command take_command(struct words *words)
+{
+    struct command c = {.count = 0};
+    for (; has(words); c.count++) {
+        c.lengths[c.count] = words->at->length;
+        c.words[c.count] = take(words)->text;
+    }
+    return c;
+}
+
+static redisReply *send_to_server(size_t index, struct words *words)
+{
+    struct command c = take_command(words);
+    return redis_command_words(&servers[index], c.count, c.words, c.lengths);
 }
 
 static void undo_changes(void)
 {
     while (undo_count > 0) {
         struct undo *u = &undos[--undo_count];
-        redisReply *reply = redis_command(&servers[u->server], u->words[0],
-            u->words[1], u->words[2], *u->words[3] ? u->words[3] : NULL, NULL);
-        freeReplyObject(reply);
+        struct words words = split(u->command);
+        freeReplyObject(send_to_server(u->server, &words));
     }
 }
 
@@ -131,16 +177,15 @@ static void note_change(size_t index, const struct words *words)
         redisReply *reply =
             redis_command(&servers[index], "CONFIG", "GET", w[2].text, NULL);
         if (reply->elements == 2)
-            undo_later(
-                index, "CONFIG", "SET", w[2].text, reply->element[1]->str);
+            undo_later(index, formatted("CONFIG SET %s \"%s\"", w[2].text,
+                                  reply->element[1]->str));
         freeReplyObject(reply);
     } else if (count > 2 && word_is(w, "ACL") && word_is(w + 1, "SETUSER")) {
-        if (strcmp(w[2].text, "default") != 0)
-            undo_later(index, "ACL", "DELUSER", w[2].text, "");
-        else
-            undo_later(index, "ACL", "SETUSER", "default", "+@all");
+        undo_later(index, strcmp(w[2].text, "default") != 0
+                              ? formatted("ACL DELUSER %s", w[2].text)
+                              : "ACL SETUSER default +@all");
     } else if (word_is(w, "REPLICAOF") || word_is(w, "SLAVEOF")) {
-        undo_later(index, "SLAVEOF", "NO", "ONE", "");
+        undo_later(index, "SLAVEOF NO ONE");
     }
 }
 
@@ -159,41 +204,10 @@ static struct word word_of_reply(const redisReply *reply)
     return all;
 }
 
-/* Sends a command over a connection of its own and does not wait for the reply:
- * a script that runs until SCRIPT KILL. */
-static void begin_at_server(size_t index, struct words *words)
-{
-    const char *texts[96];
-    size_t count = 0;
-    int done = 0;
-    redisContext *context = redisConnectUnix(servers[index].path);
-    if (!context || context->err || stage.sent == SCENE_SENT)
-        file_error("no connection to the server");
-    stage.sending[stage.sent++] = context;
-    while (has(words))
-        texts[count++] = take(words)->text;
-    redisAppendCommandArgv(context, (int)count, texts, NULL);
-    while (!done && redisBufferWrite(context, &done) == REDIS_OK)
-        ;
-}
-
-static void end_sending(void)
-{
-    while (stage.sent > 0)
-        redisFree(stage.sending[--stage.sent]);
-}
-
 static void ask_server(size_t index, struct words *words, struct outcome *o)
 {
-    const char *texts[96];
-    size_t lengths[96], count = 0;
     note_change(index, words);
-    while (has(words)) {
-        lengths[count] = words->at->length;
-        texts[count++] = take(words)->text;
-    }
-    redisReply *reply =
-        redis_command_words(&servers[index], count, texts, lengths);
+    redisReply *reply = send_to_server(index, words);
     o->error = reply->type == REDIS_REPLY_ERROR;
     o->none = reply->type == REDIS_REPLY_NIL;
     give(o, word_of_reply(reply));
@@ -415,15 +429,6 @@ static void make_lock(const char *name, struct words *words, struct outcome *o)
 
 /* ------------------------------------------------------------------ events */
 
-static struct thing *owner_of(const nxl_client *client)
-{
-    for (size_t i = 0; i < stage.count; i++)
-        if (stage.things[i].kind == A_CLIENT &&
-            stage.things[i].client == client)
-            return &stage.things[i];
-    return NULL;
-}
-
 /* The word for each operation that is a call of a handle. */
 static const char *const call_words[] = {[NXL_OP_ACQUIRE] = "acquire",
     [NXL_OP_EXTEND] = "extend",
@@ -449,14 +454,10 @@ static void give_event(struct outcome *o, struct thing *client)
         give_text(o, NULL);
         return;
     }
-    const char *name = "another handle";
-    for (size_t i = 0; i < stage.count; i++)
-        if (stage.things[i].kind == A_LOCK &&
-            stage.things[i].lock == event.lock)
-            name = stage.things[i].name;
+    const struct thing *t = thing_of(A_LOCK, event.lock);
     snprintf(text, sizeof(text), "%s of %s: %s",
         event.operation == NXL_OP_HOLD ? "hold" : call_words[event.operation],
-        name, result_name(event.result));
+        t ? t->name : "another handle", result_name(event.result));
     give_text(o, text);
 }
 

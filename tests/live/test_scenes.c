@@ -26,7 +26,6 @@ static int begin_scene(void **state)
     return here ? place_clean(state) : quorum_clean(state);
 }
 
-/* Handles before their clients, and both before the proxies. */
 static int end_scene(void **state)
 {
     if (stage.is_child) /* whose step could not be played */
@@ -37,12 +36,8 @@ static int end_scene(void **state)
     cutting.measures = cutting.cuts = false;
     for (size_t i = 0; i < on.servers; i++)
         redis_thaw(&servers[i]);
-    for (int clients = 0; clients < 2; clients++)
-        for (size_t i = 0; i < stage.count; i++)
-            if (clients || stage.things[i].kind == A_LOCK)
-                free_thing(&stage.things[i]);
+    free_things(false); /* before the proxies */
     quorum_mend(state);
-    end_sending();
     undo_changes();
     present_usual();
     stop_peers();
@@ -50,6 +45,7 @@ static int end_scene(void **state)
     if (clock_offset_s)
         *clock_offset_s = 0;
     stage.count = 0;
+    stage.inner = false;
     return 0;
 }
 
@@ -65,18 +61,11 @@ static void fail_at(const struct scene_step *step)
     if (cutting.cuts)
         print_error("  cut       behind byte %zu of the %s\n", cutting.behind,
             cutting.way == PROXY_UP ? "requests" : "replies");
-    for (size_t i = 0; i < stage.count; i++)
-        if (stage.things[i].kind == A_LOCK && !stage.things[i].threaded &&
-            *nxl_lock_errmsg(stage.things[i].lock))
-            print_error("  %-9s says \"%s\"\n", stage.things[i].name,
-                nxl_lock_errmsg(stage.things[i].lock));
+    for (struct thing *t = NULL; (t = next_thing(t, A_LOCK));)
+        if (!t->threaded && *nxl_lock_errmsg(t->lock))
+            print_error(
+                "  %-9s says \"%s\"\n", t->name, nxl_lock_errmsg(t->lock));
     fail();
-}
-
-/* Not while it is freed by a thread. */
-static bool turns(const struct thing *t)
-{
-    return t->kind == A_CLIENT && !t->threaded;
 }
 
 /* Lets time pass, and each client of an event loop do its work: one alone is
@@ -85,22 +74,29 @@ static void let_pass(int ms)
 {
     int64_t end = test_now_ms() + ms, left = ms;
     size_t clients = 0;
-    for (size_t i = 0; stage.scene->loop && i < stage.count; i++)
-        clients += turns(&stage.things[i]);
+    struct thing *t = NULL;
+    while (stage.scene->loop && (t = next_thing(t, A_CLIENT)))
+        clients += !t->threaded; /* or a thread frees it */
     if (clients == 0)
         test_pause_ms(ms);
     for (; clients > 0 && left > 0; left = end - test_now_ms())
-        for (size_t i = 0; i < stage.count; i++)
-            if (turns(&stage.things[i]))
-                turn_loop(&stage.things[i], clients > 1 ? 1 : (int)left);
+        for (t = NULL; (t = next_thing(t, A_CLIENT));)
+            if (!t->threaded)
+                turn_loop(t, clients > 1 ? 1 : (int)left);
 }
 
-/* What has begun is sent before. */
-static void pass_without_turn(int ms)
+/* "pass 50 ms", or "pass 50 ms without a turn": what has begun is sent before.
+ */
+static void play_pass(int ms, const char *rest)
 {
-    for (size_t i = 0; i < stage.count; i++)
-        if (stage.things[i].kind == A_CLIENT)
-            (void)nxl_client_pollfds(stage.things[i].client, NULL, 0, NULL);
+    if (*rest == '\0') {
+        let_pass(ms);
+        return;
+    }
+    if (strcmp(rest, " without a turn") != 0)
+        file_error("pass 50 ms, or pass 50 ms without a turn");
+    for (struct thing *t = NULL; (t = next_thing(t, A_CLIENT));)
+        (void)nxl_client_pollfds(t->client, NULL, 0, NULL);
     test_pause_ms(ms);
 }
 
@@ -147,6 +143,31 @@ static bool has_command(const char *name)
     return has;
 }
 
+/* "only: tokens", "not as root: WHY": whether the scene is for these servers
+ * and this machine. */
+static bool is_condition(const char *text, bool *is_met)
+{
+    const struct {
+        const char *words;
+        bool is_met;
+    } conditions[] = {
+        {"not with several servers: ", on.servers == 1},
+        {"not with one server: ", on.servers > 1},
+        {"not as root: ", geteuid() != 0},
+        {"not over TLS: ", !live_tls()},
+        {"not instrumented: ", !LIVE_INSTRUMENTED},
+    };
+    const char *trait = after(text, "only: ");
+    *is_met = !here || !trait || is_for(trait);
+    for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
+        if (!after(text, conditions[i].words))
+            continue;
+        *is_met = conditions[i].is_met;
+        return true;
+    }
+    return trait;
+}
+
 /* Does the step skip the scene, if it has to? */
 static bool play_need(const char *text)
 {
@@ -162,12 +183,6 @@ static bool play_need(const char *text)
         redis_needs(&servers[0], major, why + 2);
     else if (sscanf(text, "needs command %15s", command) == 1)
         has_command(command) ? 0 : test_skip(text);
-    else if (!strncmp(text, "not as root: ", 13))
-        geteuid() == 0 ? test_skip(text) : 0;
-    else if (!strncmp(text, "not over TLS: ", 14))
-        live_tls() ? test_skip(text) : 0;
-    else if (!strncmp(text, "not instrumented: ", 18))
-        LIVE_INSTRUMENTED ? test_skip(text) : 0;
     else
         return false;
     return true;
@@ -211,29 +226,27 @@ static void play_cut(const struct scene_step *step, const char *text)
 static void play_text(const struct scene_step *step, const char *text)
 {
     int ms, words = 0;
-    if (!strncmp(text, "if ", 3)) {
-        text = step_if(text + 3);
-        if (text)
-            play_text(step, text);
-    } else if (!strncmp(text, "where it fails: ", 16)) {
+    const char *rest;
+    bool is_met;
+    if ((rest = after(text, "if "))) {
+        if ((rest = step_if(rest)))
+            play_text(step, rest);
+    } else if ((rest = after(text, "where it fails: "))) {
         memory_fails();
-        play_text(step, text + 16);
+        play_text(step, rest);
         memory_returns();
-    } else if (!strncmp(text, "where it is cut: ", 17)) {
-        play_cut(step, text + 17);
-    } else if (!strncmp(text, "until ", 6)) {
-        play_until(step, text + 6, SCENE_UNTIL_MS);
+    } else if ((rest = after(text, "where it is cut: "))) {
+        play_cut(step, rest);
+    } else if ((rest = after(text, "until "))) {
+        play_until(step, rest, SCENE_UNTIL_MS);
     } else if (sscanf(text, "in %d ms %n", &ms, &words) == 1 && words > 0) {
         play_until(step, text + words, ms + LATE_MS);
-    } else if (!strncmp(text, "in a child ", 11)) {
-        play_in_child(step, text + 11);
-    } else if (strstr(text, " without a turn") &&
-               sscanf(text, "pass %d ms", &ms) == 1) {
-        pass_without_turn(ms);
-    } else if (sscanf(text, "pass %d ms", &ms) == 1) {
-        let_pass(ms);
-    } else if (strncmp(text, "only: ", 6) != 0 && /* see plays_here() */
-               !play_need(text) && !play_step(text)) {
+    } else if ((rest = after(text, "in a child "))) {
+        play_in_child(step, rest);
+    } else if (sscanf(text, "pass %d ms%n", &ms, &words) == 1 && words > 0) {
+        play_pass(ms, text + words);
+    } else if (!is_condition(text, &is_met) && !play_need(text) &&
+               !play_step(text)) {
         fail_at(step);
     }
 }
@@ -248,41 +261,30 @@ static void play_one(const struct scene_step *step)
 
 static size_t play_block(size_t at, unsigned indent);
 
-/* What a scene makes under "memory fails" is freed there. */
-static void free_all_but(const bool kept[SCENE_NAMES])
+/* Once; what is made in it is freed at its end. */
+static void play_inner(size_t first)
 {
-    static const enum thing_kind order[] = {A_LOCK, A_CLIENT};
-    for (size_t k = 0; k < 2; k++)
-        for (size_t i = 0; i < stage.count; i++)
-            if (!kept[i] && stage.things[i].kind == order[k])
-                free_thing(&stage.things[i]);
-}
-
-/* Whatever was ordered and has not come will not. */
-static void play_one_cut(size_t first)
-{
-    bool kept[SCENE_NAMES];
-    for (size_t i = 0; i < SCENE_NAMES; i++)
-        kept[i] = i < stage.count && stage.things[i].kind != NO_THING;
+    stage.inner = true;
     cutting.begun = false;
     play_block(first, stage.scene->steps[first].indent);
-    if (cutting.cuts)
+    if (cutting.cuts) /* a cut that was ordered and has not come will not */
         proxy_cut_after(proxies[0], cutting.way, SIZE_MAX / 2);
-    free_all_but(kept);
+    free_things(true);
+    stage.inner = false;
 }
 
 static void play_cuts(const char *text, size_t first)
 {
     size_t last, distance = read_cut(text, &last);
     cutting.measures = true;
-    play_one_cut(first);
+    play_inner(first);
     cutting.measures = false;
     cutting.cuts = true;
     size_t size = cutting.size;
     for (size_t n = last > 0 && last < size ? size - last : 0; n < size;
          n += distance) {
         cutting.behind = n;
-        play_one_cut(first);
+        play_inner(first);
     }
     cutting.cuts = false;
 }
@@ -290,14 +292,10 @@ static void play_cuts(const char *text, size_t first)
 /* The block of memory that is in use afterwards. */
 static long play_each_place(size_t first, bool for_good, unsigned distance)
 {
-    bool kept[SCENE_NAMES];
     unsigned place = 1;
-    for (size_t i = 0; i < SCENE_NAMES; i++)
-        kept[i] = i < stage.count && stage.things[i].kind != NO_THING;
     do {
         memory_begins(place, for_good);
-        play_block(first, stage.scene->steps[first].indent);
-        free_all_but(kept);
+        play_inner(first);
         place += distance;
     } while (memory.failed);
     if (place <= 1 + distance && on.servers == 1)
@@ -356,7 +354,7 @@ static size_t play_block(size_t at, unsigned indent)
             at++;
         if (first == at)
             file_error("nothing is indented under it");
-        if (!strncmp(text, "cut ", 4))
+        if (after(text, "cut "))
             play_cuts(text, first);
         else if (sscanf(text, "repeat %d times", &times) != 1)
             play_without_memory(text, first);
@@ -381,7 +379,7 @@ static void play_scene(void **state)
     stage.count = 0;
     memset(&stage.stop, 0, sizeof(stage.stop));
     if (stage.scene->count == 0)
-        fail_msg("%s:%u: no steps", file.path, stage.scene->line);
+        fail_msg("%s:%u: no steps", stage.path, stage.scene->line);
     play_steps();
     while (stage.stop.used && !stage.stop.ended) {
         if (++stage.stop.step == SCENE_STOPS)
@@ -425,14 +423,13 @@ static int stop(void **state)
     return here ? place_close(state) : quorum_stop(state);
 }
 
-/* Whether a scene is for these servers. */
 static bool plays_here(const struct scene *s)
 {
-    for (size_t i = 0; here && i < s->count; i++)
-        if (!strncmp(s->steps[i].text, "only: ", 6) &&
-            !is_for(s->steps[i].text + 6))
+    bool is_met;
+    for (size_t i = 0; i < s->count; i++)
+        if (is_condition(s->steps[i].text, &is_met) && !is_met)
             return false;
-    return on.servers == 1 ? !s->several : !s->alone;
+    return true;
 }
 
 static int play_group(size_t count, bool tcp)
