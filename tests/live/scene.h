@@ -6,92 +6,86 @@
  * language.
  *
  *   # comment
- *   servers: 1 and 3             file: play all scenes with one server, and
- *                                again with three; at most 7. Default: 1
- *   servers: one for each strategy     file: on each of the servers of
- *                                strategies_rig.h, some of which are old
- *   servers: one that changes its version
- *   server arguments: --databases 2
- *   server clock: can be stepped
- *   server certificates: all     file: the servers speak TLS too, and have the
- *                                certificates of support/certs.h
- *   client parameters: poll=1    file: of the URLs of all clients
- *   transports: tcp              file: over TCP only, unless NXLOCK_FULL is
- *                                set. Default: over TCP, then the unix socket
- *   calls: blocking, event loop and descriptor   file: through each of these
- *                                interfaces, the last by nxl_client_fd(). The
- *                                loop turns while a call, "until" or "pass"
- *                                lasts. Also within a scene
- *   scene: before each           how all scenes that follow begin; if it has a
- *                                table, each is played for each of its rows
- *   scene: after each            likewise how they end
- *
- *   scene: a held lock is busy   each scene begins with no keys at the servers
- *     a = lock job ttl_ms=5000   a handle, of the client "client"
+ *   scene: a held lock is busy   begins with no keys at the servers
+ *     a = lock job ttl_ms=5000   NAME = WHAT: a handle, of the client "client"
  *     two = client poll=1        a client, with parameters of its URL
  *     b = lock job client=two
  *     a: acquire -> OK           SUBJECT: WHAT -> EXPECTATION
  *     b: acquire -> BUSY saying "another client holds the lock"
  *     server: GET job -> <a's token>
- *     a, b: free
+ *     a, b: release -> OK or LOST
  *
- * One scene can be played for each row of a table, with <right> replaced:
+ * A line that is indented more than a step goes on with it, or is a step of its
+ * block. A scene with a table is played for each row, with <right> replaced; a
+ * step that is an empty cell does nothing. With "and each of" between two
+ * tables each row of one is played with each row of the other.
  *
  *   scene: a user without a command
- *     | right | words   |
- *     | -set  | 'set'   |
- *     | -eval | 'eval'  |
+ *     | right | words  |
+ *     | -set  | 'set'  |
+ *     | -eval | 'eval' |
  *
- * or for each row of one with each row of another, if "and each of" is between
- * them.
+ * Before the first scene, of all scenes of the file:
+ *   servers: 1 and 3             with one server, and again with three; at
+ *                                most 7. Default: 1
+ *   servers: one for each strategy, or servers: one that changes its version
+ *                                the servers of strategies_rig.h
+ *   server arguments: --databases 2
+ *   server clock: can be stepped
+ *   server certificates: all     they speak TLS too, see support/certs.h
+ *   client parameters: poll=1    of the URLs of all clients
+ *   transports: tcp              over TCP only, unless NXLOCK_FULL is set.
+ *                                Default: over TCP, then the unix socket
+ *   calls: blocking, event loop and descriptor
+ *                                through each of these interfaces, the last by
+ *                                nxl_client_fd(). The loop turns while a call,
+ *                                "until" or "pass" lasts. Also within a scene
+ *   scene: before each           how the scenes that follow begin; if it has a
+ *                                table, each is played for each of its rows
+ *   scene: after each            likewise how they end
  *
- * A step that is an empty cell does nothing.
+ * Conditions: "needs Redis 7: WHY", "needs command WAITAOF", "needs ACL" and
+ * "needs IPv6" skip the scene. "not as root: WHY", "not over TLS: WHY", "not
+ * with several servers: WHY", "not with one server: WHY", "not instrumented:
+ * WHY" (by a sanitizer or valgrind) and, for each strategy, "only: tokens" or
+ * another of is_for() leave it out.
  *
- * A line that is indented more than a step goes on with it; but what is
- * indented under "repeat 5 times" is repeated. "needs Redis 7: WHY", "needs
- * command WAITAOF", "needs ACL", "needs IPv6", "not as root: WHY", "not over
- * TLS: WHY", "not with several servers: WHY", "not with one server: WHY" and
- * "not instrumented: WHY" (by a sanitizer or valgrind) skip the scene. "only:
- * tokens", or another of is_for(), plays it on some of the servers for each
- * strategy.
- *
- * Making things (with "-> RESULT saying ..." where that is refused):
- *   a, b = lock NAME... OPTION=VALUE...   options of nxl_lock_options, and
- *                                client=NAME; several names: one handle of all
- *   h1..h40 = lock k<each>       forty handles, of k1 to k40; steps have the
- *                                subject "h1..h40" too
- *   one = client PARAMETER... [through proxy] [to servers 1..2] [at URL]
- *                                of all servers; "through proxy": each behind
+ * NAME = ..., with "-> RESULT saying ..." where that is refused:
+ *   lock NAME... OPTION=VALUE...
+ *                                options of nxl_lock_options, and client=NAME;
+ *                                several names: one handle of all
+ *   client PARAMETER... [with callback] [through proxy] [to servers 1..2]
+ *     [at URL]                   of all servers; "through proxy": each behind
  *                                its own; "with callback": for credentials
- *   before = a: deadline         keeps a value, which is <before> from then on;
- *                                or before = <unix time>
- *   ssh = peer says "SSH-2" [at once] [over and over] [then closes, or resets]
- *                                listens at <ssh>, and says so to each that
+ *   peer says "SSH-2" [at once] [over and over] [then closes, or resets]
+ *                                listens at <NAME>, and says so to each that
  *                                connects and sends
- *   at = front [with records of 512 bytes]   a TLS server in front of the first
- *                                server, at <at>, which is 127.0.0.1 and <front
- *                                port>; see support/front.h
- *   called = now                 keeps the time, for "within 0..50 of called"
+ *   front [with records of 512 bytes]
+ *                                a TLS server in front of the first server, at
+ *                                <NAME>, which is 127.0.0.1 and <front port>
+ *   a: deadline                  keeps a value, which is <NAME> from then on;
+ *   <unix time>, now             so do these; "now" is for "within ... of"
+ * "h1..h40 = lock k<each>" makes forty handles, of k1 to k40.
  *
- * Steps:
- *   Handles: acquire [wait 5000], acquire wait forever, extend [9000], release,
- *     adopt TOKEN, inspect, break (what inspect saw) or break 2 (the second
- *     holder), cancel, interrupt, free;
+ * SUBJECT: a name, or several with commas, "h1..h40", or one of these. WHAT:
+ * calls, several with commas, or a value.
+ *   A handle: acquire [wait 5000, or forever], extend [9000], release, adopt
+ *     TOKEN, inspect, break (what inspect saw) or break 2 (the second holder);
  *     once [halt, retry or look] [fingerprint F] [keep MS] [wait MS], which is
  *     nxl_once_begin(); tell done, failed, doubt or clear [code 3] [result
- *     "paid"]; forget;
+ *     "paid"]; forget; cancel, interrupt, free.
  *     "begin CALL" does it in a thread, or during turns of the event loop, and
- *     "a: ends -> OK" waits for it. "begin CALL stopped before each step" stops
- *     it there, or "after", before the replies to the step's commands come; the
+ *     "ends" waits for it. "begin CALL stopped before each step" stops it
+ *     there, or "after", before the replies to the step's commands come; the
  *     scene is played again for each step, and for the last time up to a call
  *     that ends. Its client is through proxy, which then has to "pass requests,
- *     pass replies". Several with commas: "a: acquire, extend, release -> OK".
+ *     pass replies".
  *     Values: token, held, remaining (ms), deadline (ns), fence, fence 2,
- *     message, message of server 2, loss, running, names, name 2, holder FIELD,
+ *     message, message of server 2, loss, running, names, name 2; holder FIELD,
  *     holder 2 FIELD (of the last inspect; FIELD of nxl_holder), holder at
  *     server 2 [FIELD] (the result, or a field, of nxl_lock_holder_at()),
  *     record FIELD (of nxl_record).
- *   Clients: connect (to all its servers), ask COMMAND, interrupt, free, begin
+ *   A client: connect (to all its servers), ask COMMAND, interrupt, free, begin
  *     free, ends; leave events: the loop turns, but takes no event before one
  *     is waited for. Values: event (the next one: "hold of a: LOST"), lost (is
  *     the descriptor of losses ready?), turns (so often it asked the event loop
@@ -99,18 +93,18 @@
  *     prefix, servers, connected (to how many), warnings (calls of
  *     options.warning), running (is it being freed?), stats FIELD, facts FIELD
  *     [of server 2]: of nxl_stats, nxl_server_facts.
- *   server, server 2: a command of Redis, in capitals; freeze, thaw, kill,
- *     restart, follow server 2, follow nobody; becomes "2.4" [by failover], if it changes its version;
- *     present expired (that certificate); step clock 3600, by so many seconds
- *     from this machine's. Values: calls COMMAND (how often it ran), sent as
- *     CALL (how often its strategy was used), lease of NAME (in ms, at least so
- *     long a key of ours lasts, by its ttl or by its time), transactions (that
- *     are open), clients, lasting keys, info SECTION FIELD, waiting NAME (in
- *     line, with a subscription), holder NAME, waiter NAME (the handle that
- *     holds it, or is first in line). "servers" are all
- *     of them, "servers 1..2" some; with "2..3 servers" at so many of all it is
- *     as expected. What CONFIG SET, ACL SETUSER and REPLICAOF changed is undone
- *     after the scene.
+ *   server, server 2, servers, servers 1..2, and 2..3 servers (at so many of
+ *     all it is as expected): a command of Redis, in capitals; freeze, thaw,
+ *     kill, restart, follow server 2, follow nobody; becomes "2.4" [by
+ *     failover], if it changes its version; present expired (that certificate);
+ *     step clock 3600, by so many seconds from this machine's. What CONFIG SET,
+ *     ACL SETUSER, REPLICAOF and "follow" changed is undone after the scene.
+ *     Values: calls COMMAND (how often it ran), sent as CALL (how often its
+ *     strategy was used), lease of NAME (in ms, at least so long a key of ours
+ *     lasts, by its ttl or by its time), transactions (that are open), clients,
+ *     lasting keys, info SECTION FIELD, waiting NAME (in line, with a
+ *     subscription), holder NAME, waiter NAME (the handle that holds it, or is
+ *     first in line).
  *   proxy, proxy 2, proxies: hold, pass, drop or keep, and then requests or
  *     replies; delay replies 200; cut after 2 bytes of replies; cut, reset,
  *     refuse, welcome; strand, and later deliver, what it holds (proxy.h).
@@ -123,7 +117,7 @@
  *     [over TLS 1], a certificate and, as 1.N, the newest version it speaks;
  *     at connections that are open: new keys, tickets, garbage, unasked reply,
  *     goodbye, close, reset. Values: accepted, open, goodbyes, name (that was
- *     asked for), heard TEXT, since "front: forgets".
+ *     asked for), heard TEXT, since "forgets".
  *   callback: gives "PASSWORD" [as USER] [then "PASSWORD", from its second call
  *     on]; fails "WHY" 3 times; fills everything, without an end; forks, hangs,
  *     returns. Values: calls, running, sentinels (calls for them), servers (it
@@ -132,59 +126,54 @@
  *   file own.pem, in <directory>: replaced by client.pem (in one step),
  *     overwritten by it, holds "text" [readable by all, or by nobody], fifo,
  *     removed.
+ *
+ * Other steps:
  *   pass 50 ms                   where time itself is the matter; or, of event
  *                                loops, "pass 50 ms without a turn"
  *   until STEP                   again and again until it is as expected; 30 s
- *   in 600 ms STEP               the same, but for so long; longer if the
+ *   until STEP, or STEP          until one of the two is
+ *   until CALL then STEP         both, again and again
+ *   in 600 ms STEP               as "until", but for so long; longer if the
  *                                machine is busy
  *   in a child STEP              by a child of fork(), which then ends
- *   until CALL then STEP         both, again and again
- *   until STEP, or STEP          until one of the two is as expected
- *   if OK: STEP                  by the result of the last call, as is "if not
- *                                OK: STEP"
- *   memory fails once at each place   plays what is indented under it again and
- *                                again: at first the first allocation fails of
- *                                its step "where it fails: STEP", then the
- *                                second, up to the first time that none does.
- *                                "for good": with all allocations after that
- *                                one; "at each 61st place": not at all of them,
- *                                unless NXLOCK_FULL is set. What was made in it
- *                                is freed at its end. All of it is done twice:
- *                                memory that the second time takes is a leak.
- *   cut at each 5th byte of requests   plays what is indented under it again
- *                                and again: at first to count how many bytes
- *                                its steps "where it is cut: STEP" send by the
- *                                proxy, where each call is to return OK; then
- *                                the connection is cut behind byte 0 of them,
- *                                then behind byte 5, and so on; "of replies",
- *                                "of the last 80 of replies"
+ *   if OK: STEP                  by the result of the last call; if not OK:
+ *                                STEP
+ *   repeat 5 times               the steps of its block
+ *   memory fails once at each place
+ *     Plays its block again and again: at first the first allocation fails of
+ *     the step "where it fails: STEP" in it, then the second, up to the first time
+ *     that none does. "for good": with all after that one; "at each 61st place":
+ *     not at all of them, unless NXLOCK_FULL is set. What was made in the block
+ *     is freed at its end. All of it is done twice: memory that the second time
+ *     takes is a leak.
+ *   cut at each 5th byte of requests
+ *     Likewise: at first to count how many bytes its steps "where it is cut:
+ *     STEP" send by the proxy, where each call is to return OK; then the
+ *     connection is cut behind byte 0 of them, then behind byte 5, and so on;
+ *     "of replies", "of the last 80 of replies".
  *
- * Expectations: a result without NXL_; yes, no; a number, 5..9, 5.., ..9,
- * above 5; "text"; containing "part"; none; not X; X or Y; out
- * of memory: E_NOMEM, E_SYSTEM or E_UNREACHABLE, or of several servers UNKNOWN,
- * with a message of memory, and an allocation has failed.
- * After it, or alone:
+ * EXPECTATION: a result without NXL_; yes, no; a number, 5..9, 5.., ..9, above
+ * 5; "text"; containing "part"; none; not X; X or Y; out of memory: E_NOMEM,
+ * E_SYSTEM or E_UNREACHABLE, or of several servers UNKNOWN, with a message of
+ * memory, and an allocation has failed. After it, or alone:
  *   saying "words", "more"       in the value or, of a call, in the handle's
- *                                message
- *   not saying "words"
+ *                                message; "not saying": in none
  *   with held yes, token ""      more values; after inspect, once, tell, stats
- *                                and facts their fields, and held, remaining,
- *                                deadline and message of the handle
+ *                                and facts first of all their fields
  *   with only busy 1, waits 1    the same, and all other counters are 0
- *   within 100..400              how long a call took, in ms, or with
- *                                "of called" how long after that it ended;
- *                                later if the machine is busy
+ *   within 100..400              how long a call took, in ms, or with "of
+ *                                <called>" how long after that it ended; later
+ *                                if the machine is busy
  *   sent as extend               by the strategy that this server has for it,
  *                                once, and by no other
  *   leasing 5000                 the deadline is that of a lease of 5000 ms
  *                                which was requested in this call
  *
  * <...> stands for a value: <a's token>, <server's calls set>, <before>,
- * <before + 1>, <server> and <server 2> (its URL), <scheme>, <port>,
- * <majority>, <servers>, <strategies> (as a client describes them), <65536 of
- * n>, <unix time> (of the server), <blanks> (a token in a lock by time:
- * blanks.h), <tls port>, <directory> (of the server).
- * In quotes, \xNN is a byte.
+ * <before + 1>, <server> and <server 2> (its URL), <scheme>, <port>, <tls
+ * port>, <directory> (of the server), <unix time> (of the server), <majority>,
+ * <servers>, <strategies> (as a client describes them), <65536 of n>, <blanks>
+ * (a token in a lock by time: blanks.h). In quotes, \xNN is a byte.
  */
 /* clang-format on */
 #ifndef NXLOCK_TESTS_LIVE_SCENE_H
