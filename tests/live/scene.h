@@ -141,11 +141,11 @@
  *   repeat 5 times               the steps of its block
  *   memory fails once at each place
  *     Plays its block again and again: at first the first allocation fails of
- *     the step "where it fails: STEP" in it, then the second, up to the first time
- *     that none does. "for good": with all after that one; "at each 61st place":
- *     not at all of them, unless NXLOCK_FULL is set. What was made in the block
- *     is freed at its end. All of it is done twice: memory that the second time
- *     takes is a leak.
+ *     the step "where it fails: STEP" in it, then the second, up to the first
+ *     time that none does. "for good": with all after that one; "at each 61st
+ *     place": not at all of them, unless NXLOCK_FULL is set. What was made in
+ *     the block is freed at its end. All of it is done twice: memory that the
+ *     second time takes is a leak.
  *   cut at each 5th byte of requests
  *     Likewise: at first to count how many bytes its steps "where it is cut:
  *     STEP" send by the proxy, where each call is to return OK; then the
