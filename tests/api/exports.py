@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """The functions that nxlock.h declares, and what the library exports.
 
-exports.py names HEADER OUTPUT     writes NAME(nxl_x) lines for a test
 exports.py compare HEADER LIBRARY  fails unless both are the same set; for a
                                    shared library or an archive
 exports.py own ARCHIVE OUTPUT      writes a C file that defines every global
@@ -79,10 +78,6 @@ def main(what, header, other):
     names = declared(header)
     if not names:
         sys.exit(f"{header}: no function found")
-    if what == "names":
-        with open(other, "w", encoding="utf-8") as out:
-            out.writelines(f"NAME({name})\n" for name in names)
-        return
     if what == "globals":
         found = mutable(other)
         for name in found:

@@ -71,10 +71,11 @@ class Table(Cases):
         return text
 
     def keys(self):
-        """All but counters and records, which are in braces."""
+        """All but counters and records, which are in braces, and the note of a
+        promotion."""
         names = sorted(self.db("KEYS", "[^{]*").split("\n"))
         return [(name, self.db("TYPE", name), self.db("DUMP", name))
-                for name in names if name]
+                for name in names if name and "nxl-p" not in name]
 
     def ask(self, line, wanted):
         words = shlex.split(self.fill(line))[1:]

@@ -120,32 +120,12 @@ def died(tap, classics, program):
         tap.equal(done.returncode, 0, f"nxlock follows a dead {name}")
 
 
-def fractions(tap, server, program):
-    """A time with a fraction of a second, as time.time() gives it."""
-    end = time.time() + 60
-    server.cli("SET", "parts", f"{end:.3f}")
-    tap.equal(nx(program, "acquire", "parts", "-n", *stamps())
-              .returncode, 75, "a lock until then is held")
-    for interop, code in (0, 75), (1, 0):
-        server.cli("SET", "parts", f"{end - 120:.3f}")
-        done = nx(program, "acquire", "parts", "-w", "2s", "-u",
-                  f"{server.url}?interop={interop}")
-        tap.equal(done.returncode, code, "one that is past is taken over only "
-                  f"with interop=1, interop={interop}")
-    nx(program, "release", "parts", done.stdout.decode().strip())
-    server.cli("SET", "parts", f"{end - 120:.3f}")
-    done = nx(program, "acquire", "parts", "-n", *stamps())
-    tap.equal(done.returncode, 0, "and by scheme=timestamp")
-    nx(program, "release", "parts", done.stdout.decode().strip())
-
-
 def all_readers(room):
     classics = {name: Classic(room.server, name, reader)
                 for name, reader in READERS.items()}
     for name, classic in classics.items():
         holds(room, classic, room.program, name)
     died(room, classics, room.program)
-    fractions(room, room.server, room.program)
 
 
 if __name__ == "__main__":

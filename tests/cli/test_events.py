@@ -129,6 +129,7 @@ class Room(Cases):
         os.environ.pop("NXLOCK_LOG_SOCKET", None)
         self.daemons = {"syslog": Daemon(self.path("syslog")),
                         "file": File(self.path("log"))}
+        self.old = Server()  # when its turn has come
         self.everything = []  # that any log got
         self.secrets = []
 
@@ -308,7 +309,7 @@ NAMES = ("mail:alice@example.com", "mail:bob@example.com",
 
 def over_a_failover(room):
     """A server becomes a replica, and is promoted again."""
-    with Server() as server:
+    with room.old as server:
         fails_over(room, server)
 
 

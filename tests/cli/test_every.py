@@ -10,12 +10,11 @@ are told that it is not due.
 import heapq
 import os
 import random
-import re
 import subprocess
 import sys
 import time
 
-from rig import nx, play
+from rig import play
 from table import Table, part
 
 FULL = os.environ.get("NXLOCK_FULL") == "1"
@@ -151,31 +150,6 @@ RIGHTS = (
 )
 
 
-def as_documented(room):
-    """The user of docs/acl.md is refused nothing, whatever becomes of a run."""
-    with open(os.path.join(os.path.dirname(__file__), "../../docs/acl.md"),
-              encoding="utf-8") as page:
-        lines = re.findall("^    ACL SETUSER jobs (~.*)$", page.read(), re.M)
-    # of run, and of run --every in addition
-    rules = lines[0].split() + lines[1].split()
-    room.server.cli("ACL", "SETUSER", "locks", "reset", "on", ">Zqx7",
-               *rules)
-    url = room.server.url.replace("//", "//locks:Zqx7@")
-    for name in "backup:7", "backup:{a}b":
-        key = name + ":every" if "{" in name else "{" + name + "}:every"
-        for code, command, recorded in (
-                (127, "/nowhere", 0), (126, room.server.folder, 0),
-                (1, "false", 1), (75, "true", 1)):
-            room.server.cli("ACL", "LOG", "RESET")
-            got = nx(room.program, "run", name, "--every", "1h", "-u", url,
-                     "--", command)
-            room.equal((got.returncode, room.server.cli("ACL", "LOG"),
-                       room.server.cli("EXISTS", key)),
-                      (code, b"\n", b"%d\n" % recorded),
-                      f"{name}, {code}: ACL LOG is empty, the record is "
-                      f"{'there' if recorded else 'gone'}")
-
-
 if __name__ == "__main__":
     sys.exit(play(Table, part("by_hand", BY_HAND), part("rights", RIGHTS),
-                  as_documented, periods))
+                  periods))

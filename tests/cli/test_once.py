@@ -583,7 +583,7 @@ class Room(Table):
         run = self.start_unread(name, "--ttl", "2s", *words, *self.noting(
             name, f"head -c 100000 /dev/zero; echo . >> {self.path('end')}"))
         self.check(await_(lambda: self.has("end")), f"{what}: CMD ends")
-        time.sleep(0 if words else 3)  # longer than the lease
+        time.sleep(0 if words or signo else 3)  # longer than the lease
         self.equal((self.state(name), self.is_free(name)), ("begun", False),
                    f"{what}: nothing is recorded before the reader has it all")
         if signo is not None:
@@ -619,7 +619,8 @@ class Room(Table):
                                   ("for a while", (), 0),
                                   ("until a signal comes", ("-v",), 79)):
             what, name = f"no answer {what}", self.name() + " x"
-            run = self.begin(name, *words, *self.gate(name))
+            run = self.begin(name, *words, "-u", self.server.url +
+                             "?timeout_ms=1000", *self.gate(name))
             self.server.freeze()
             self.open_gate(name)
             if code == 79 and "-v" not in words:

@@ -156,6 +156,10 @@ RENAMED = (
 
 
 class Room(Table):
+    def __init__(self, nxlock, server):
+        super().__init__(nxlock, server)
+        self.old = Server(), Server()  # when their turn has come
+
     def sentinel(self):
         del os.environ["NXLOCK_URL"]  # every row gives its own
         with Tcp() as primary, Sentinel(
@@ -205,7 +209,7 @@ class Room(Table):
     def balancer(self):
         """Two servers at one address are found, and a proxy is none of these,
         nor a server that restarts."""
-        with Server() as a, Server() as b:
+        with self.old[0] as a, self.old[1] as b:
             self.check(await_(lambda: all(re.search(
                 rb"uptime_in_seconds:([5-9]|[0-9][0-9])",
                 one.cli("INFO", "server")) for one in (a, b))), "both are old")

@@ -195,6 +195,9 @@ CODES = (
     *((f"{words} > /dev/full", 70, "cannot print")
       for words in ("--version", "--help", "'run' --help", "status x",
                     "status x --json")),
+    ("acquire held", 0),
+    ("list > /dev/full", 70, "cannot print"),
+    ("db DEL held", "1"),
     ("acquire a > /dev/full", 70, "cannot print", "'a'"),
     ("acquire a > closed", 70),
     ("db EXISTS a", "0"),
@@ -508,6 +511,14 @@ STAMPS = (
     ("db ACL SETUSER guest reset on >Zqx7 ~t +@all", "OK"),
     *stamps("--url={url}"),
     *stamps("--url=unix://guest:Zqx7@{socket}"),
+    # With a fraction of a second, as time.time() of Python has it.
+    ("db SET t 4000000000.125", "OK"),
+    ("?scheme=timestamp acquire t -n", 75),
+    ("db SET t 1600000000.125", "OK"),
+    ("?interop=0 acquire t -w 100ms", 75),
+    *(row for query in ("interop=1", "scheme=timestamp") for row in (
+        ("db SET t 1600000000.125", "OK"), (f"?{query} acquire t -n", 0),
+        ("release t {token}", 0))),
     ("?scheme=timestamp run t -- {nx} run t -- true", 64,
      "enclosing 'nxlock run'"),
     ("?scheme=timestamp run t -- {nx} run u -- {nx} run t -- true", 64),
@@ -560,10 +571,10 @@ PERMITS = (
        "--permits 2 needs one server")
       for words, end in (("acquire p", ""), ("run p", " -- true"),
                          ("wait p", ""))),
-    *((f"once p {option} -- true", 64, f"once has no option '{name}'")
-      for option, name in (("--permits 2", "--permits"), ("-s", "-s"),
-                           ("--shared", "--shared"),
-                           ("--weight 2", "--weight"))),
+    *((f"once p {option} -- true", 64, f"once has no option {said}")
+      for option, said in (("--permits 2", "'--permits': "), ("-s", "'-s'"),
+                           ("--shared", "'--shared': "),
+                           ("--weight 2", "'--weight': "))),
     *((f"status p {option} 2", 64, f"status has no option '{option}'; "
        "'nxlock status --help' lists its options")
       for option in ("--shared", "--permits", "--weight")),
