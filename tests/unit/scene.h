@@ -11,7 +11,8 @@
  *                           interface that the simulator uses), line, acquire,
  *                           round (unit/scene_parts.h), several names
  *                           (scene_several.h), server (scene_server.h),
- *                           eligibility (scene_eligibility.h)
+ *                           eligibility (scene_eligibility.h), cleanup
+ *                           (scene_cleanup.h)
  *   options servers=3       options of all scenes up to the next "options"
  *   NAME | STEPS | DOES | OPTIONS
  *                           one scene; the last column may be missing; a line
@@ -78,11 +79,12 @@ struct scene_options {
     enum round_kind kind;
 };
 
+/* A machine may lack a function that no step of its scenes needs. */
 struct scene_machine {
     const char *name;
     uint64_t wait, end; /* if the options do not say it */
     void (*start)(void);
-    void (*stop)(void);   /* or NULL */
+    void (*stop)(void);
     bool (*take)(void);   /* an effect; false: there is none */
     void (*settle)(void); /* all were taken: what is decided */
     bool (*call)(const char *word, const char *argument);
@@ -186,9 +188,9 @@ static inline const char *result_word(enum life_result result)
 
 static void drain(void)
 {
-    while (scene.may_take > 0 && scene.machine->take())
+    while (scene.may_take > 0 && scene.machine->take && scene.machine->take())
         scene.may_take -= scene.may_take < UINT32_MAX;
-    if (scene.may_take > 0)
+    if (scene.may_take > 0 && scene.machine->settle)
         scene.machine->settle();
 }
 
@@ -306,6 +308,12 @@ static bool answer(const char *word)
     return true;
 }
 
+static void tick(void)
+{
+    if (scene.machine->tick)
+        scene.machine->tick();
+}
+
 static void wake(enum life_track track, const char *range)
 {
     uint64_t at = scene.machine->wake(track);
@@ -321,7 +329,7 @@ static void wake(enum life_track track, const char *range)
             add_time("wake", at);
     }
     scene.now = at > scene.now ? at : scene.now;
-    scene.machine->tick();
+    tick();
 }
 
 /* The message has that in it, _ for a blank; else it is shown. */
@@ -352,7 +360,7 @@ static void step(const char *text)
     else if (!strcmp(word, "mentions"))
         mentions(argument);
     else if (!strcmp(word, "tick"))
-        scene.machine->tick();
+        tick();
     else if (!strcmp(word, "unsent"))
         scene.with.unsent = (unsigned)strtoul(argument, NULL, 16);
     else if (!strcmp(word, "hold"))

@@ -99,15 +99,6 @@ static void voter_start(void)
         .clock_high_ns = (int64_t)LONG_AGO};
 }
 
-static bool voter_take(void)
-{
-    return false;
-}
-
-static void voter_settle(void)
-{
-}
-
 /* ------------------------------------------------------------------ inputs */
 
 static bool says_of_itself(const char *word, const char *argument)
@@ -259,17 +250,10 @@ static const char *voter_text(void)
     return voter_words(voter_now());
 }
 
-static void voter_tick(void)
-{
-}
-
 static const struct scene_machine eligibility_machine = {.name = "eligibility",
     .start = voter_start,
-    .take = voter_take,
-    .settle = voter_settle,
     .call = voter_call,
     .show = voter_show,
-    .tick = voter_tick,
     .text = voter_text};
 
 #endif

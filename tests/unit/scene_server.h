@@ -129,10 +129,6 @@ static bool node_take(void)
     return true;
 }
 
-static void node_settle(void)
-{
-}
-
 /* ------------------------------------------------------------------ inputs */
 
 static void other_end_says(const char *replies)
@@ -392,13 +388,6 @@ static bool node_show(const char *what)
     return true;
 }
 
-static void node_answer(
-    enum life_track track, unsigned server, const struct outcome *outcome)
-{
-    (void)track, (void)server, (void)outcome;
-    fail_msg("a server is answered by says:");
-}
-
 static const char *node_text(void)
 {
     return *rig.last_text ? rig.last_text : rig.s.why.data;
@@ -437,10 +426,8 @@ static const struct scene_machine server_machine = {.name = "server",
     .start = node_start,
     .stop = node_stop,
     .take = node_take,
-    .settle = node_settle,
     .call = node_call,
     .show = node_show,
-    .answer = node_answer,
     .tick = node_tick,
     .wake = node_wake,
     .text = node_text};

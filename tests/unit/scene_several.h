@@ -134,17 +134,12 @@ static uint64_t several_wakes(enum life_track track)
     return several_wake(&several);
 }
 
-static void several_ticks(void)
-{
-}
-
 static const struct scene_machine several_machine = {.name = "several",
     .start = several_start,
     .take = several_take,
     .settle = several_settle,
     .call = several_does,
     .show = several_show,
-    .tick = several_ticks,
     .wake = several_wakes};
 
 #endif

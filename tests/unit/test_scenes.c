@@ -4,6 +4,7 @@
  * file and scene; unit/scene.h says what is in these files. One that fails says
  * in which line it is, at which step, what was expected, and what was seen.
  */
+#include "unit/scene_cleanup.h"
 #include "unit/scene_eligibility.h"
 #include "unit/scene_parts.h"
 #include "unit/scene_server.h"
@@ -11,11 +12,11 @@
 
 #include <glob.h>
 
-#define SCENES_MAX 1000
+#define SCENES_MAX 1200
 
 static const struct scene_machine *const machines[] = {&life_machine,
     &acquire_machine, &round_machine, &line_machine, &server_machine,
-    &several_machine, &eligibility_machine};
+    &several_machine, &eligibility_machine, &cleanup_machine};
 
 static struct text_scene {
     char *text, *name, *steps, *does, *with;
