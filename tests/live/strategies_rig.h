@@ -48,9 +48,6 @@ static const struct place strategy_places[] = {
     {"7.0, scripts renamed away", RENAMED, AGED_PLAIN, NULL, NULL, TOKENS},
     {"2.6.9", AGED, AGED_2_6, NULL, NULL, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT,
         BY_SCRIPT, "SETNX script + scripts"},
-    {"6.2", AGED, AGED_6_2, NULL, NULL, SCRIPTS},
-    {"6.2, no right to scripts", AGED, AGED_6_2, "EVAL EVALSHA SCRIPT",
-        AGED_NOPERM, TOKENS},
     {"2.2, no GETRANGE", AGED, AGED_2_2, "GETRANGE", AGED_UNKNOWN, TIMES},
     {"2.4", AGED, AGED_2_4, NULL, NULL, TIMES},
     {"7.0, scheme=timestamp", DIRECT, AGED_PLAIN, NULL, NULL, TIMES},
@@ -63,7 +60,7 @@ static const struct place strategy_places[] = {
         AGED_NOPERM, TOKENS},
 };
 
-enum { PLACES = 10, CHANGING = 10, ALL_PLACES = 12 };
+enum { PLACES = 8, CHANGING = 8, ALL_PLACES = 10 };
 
 static const struct place *here; /* NULL: a group that is not of strategies */
 static struct aged *aged;        /* NULL at a real server */
@@ -139,17 +136,14 @@ static inline bool is_for(const char *trait)
 static inline void place_of_aged(void)
 {
     aged = aged_start(here->age, &servers[0]);
-    if (here->without)
-        aged_refuse(aged, here->without, here->words);
+    aged_refuse(aged, here->without, here->words);
 }
 
 /* From now on this one answers. */
 static inline void go_to(const struct place *place, bool cut)
 {
     here = place;
-    aged_allow(aged);
-    if (place->without)
-        aged_refuse(aged, place->without, place->words);
+    aged_refuse(aged, place->without, place->words);
     aged_profile_now(aged, place->age, cut);
 }
 

@@ -135,7 +135,6 @@ void aged_stop(struct aged *a)
     close(a->wake[1]);
     close(a->listener);
     local_dir_remove(a->dir);
-    aged_allow(a);
     aged_scripts_free(&a->book);
     bytes_free(&a->log);
     bytes_free(&a->shown);
@@ -178,26 +177,9 @@ void aged_profile_now(struct aged *a, enum aged_profile profile, bool cut)
 
 void aged_refuse(struct aged *a, const char *commands, const char *reply)
 {
-    struct aged_refusal *r = calloc(1, sizeof(*r));
-
-    if (!r || !(r->commands = strdup(commands)) || !(r->reply = strdup(reply)))
-        abort();
     pthread_mutex_lock(&a->lock);
-    r->next = a->book.refusals;
-    a->book.refusals = r;
-    pthread_mutex_unlock(&a->lock);
-}
-
-void aged_allow(struct aged *a)
-{
-    pthread_mutex_lock(&a->lock);
-    while (a->book.refusals) {
-        struct aged_refusal *r = a->book.refusals;
-        a->book.refusals = r->next;
-        free(r->commands);
-        free(r->reply);
-        free(r);
-    }
+    a->book.refused = commands;
+    a->book.refusal = reply;
     pthread_mutex_unlock(&a->lock);
 }
 

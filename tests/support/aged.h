@@ -9,12 +9,14 @@
  * answered: pipelining is fine, and no faster than asking one by one.
  * Commands are arrays of at most 64 bulk strings.
  *
- * Emulated, also within MULTI: which of the commands that nxlock sends there
- * are and with how many arguments, errors before AUTH and while queueing, texts
- * of errors, TTL of a missing key, INFO; of 2.6 also what a script may call and
- * what it is answered.
+ * Emulated: which of the commands that nxlock sends there are and with how many
+ * arguments; TTL of a missing key; the lines of INFO that nxlock reads;
+ * WRONGTYPE; of 2.6 also what a script may call, what it is answered, and how
+ * its errors are wrapped. A command that is refused within MULTI does not abort
+ * EXEC, as before 2.6.5.
  *
- * Not emulated, for the server behind is a 7.0: a watched key that expires
+ * Not emulated: other texts of errors, which are in unit/scenes/errors.txt. Nor
+ * the following, for the server behind is a 7.0: a watched key that expires
  * aborts EXEC (before 6.0 it did not); a ttl in seconds ends within a
  * millisecond of it, not within a second; replicas of 2.2 and 2.4 that may be
  * written to; an EXEC of 2.2 and 2.4 that runs on although the server itself
@@ -36,8 +38,7 @@ enum aged_profile {
     AGED_PLAIN, /* the server as it is */
     AGED_2_2,   /* 2.2.15: no scripts, no SET options, ttls in seconds */
     AGED_2_4,   /* 2.4.18: the same, with CLIENT LIST and run_id */
-    AGED_2_6,   /* 2.6.9: scripts, PEXPIRE, PTTL; no SET options */
-    AGED_6_2    /* 6.2.16: its texts, no NX GET, nothing of 7.0 */
+    AGED_2_6    /* 2.6.9: scripts, PEXPIRE, PTTL; no SET options */
 };
 
 /* Never NULL. The server may be restarted behind it. */
@@ -53,16 +54,14 @@ const char *aged_path(const struct aged *a);
  * were loaded through another profile which emulates them (2.6). */
 void aged_profile_now(struct aged *a, enum aged_profile profile, bool cut);
 
-/* Replies for aged_refuse(), in the words of the profile's version. */
-#define AGED_UNKNOWN "unknown" /* as rename-command does */
-#define AGED_NOPERM "noperm"   /* as an ACL does */
+/* Replies for aged_refuse(). */
+#define AGED_UNKNOWN "-ERR unknown command '%.*s'\r\n" /* rename-command */
+#define AGED_NOPERM                                                            \
+    "-NOPERM this user has no permissions to run the '%.*s' command\r\n"
 
-/* The commands ("EVAL EVALSHA SCRIPT|LOAD", in any case) are answered with
- * reply, a line such as "-ERR x" without its end, and do not reach the
- * server. Within MULTI an error aborts EXEC where the version does so. */
+/* Only these commands ("EVAL EVALSHA", in any case; NULL: none) are now
+ * answered with reply and do not reach the server. The texts are not copied. */
 void aged_refuse(struct aged *a, const char *commands, const char *reply);
-/* Takes back every refusal. */
-void aged_allow(struct aged *a);
 
 /* How many commands came that begin so: "SET", "SET * * NX". The first word in
  * any case, the others exactly; * is any one argument. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which commands an old server has, of those that nxlock and its scripts send.
- * Any other is unknown to it, so nothing that came later can slip through.
+ * Which commands an old server has, of those that nxlock and its scripts send,
+ * and which lines INFO has. Anything else is unknown to it, so nothing that
+ * came later can slip through.
  */
 #include "support/aged_inner.h"
 
@@ -35,43 +36,15 @@ const struct aged_command aged_commands[] = {
 };
 /* clang-format on */
 
-#define UNKNOWN_2 "-ERR unknown command '*'"
-#define UNKNOWN_6 "-ERR unknown command `*`, with args beginning with: "
-#define UNKNOWN_7 "-ERR unknown command '*', with args beginning with: "
-#define DENIED "-NOPERM this user has no permissions to run the '*' command"
+#define INFO_2_2                                                               \
+    "redis_version uptime_in_seconds loading aof_enabled role "                \
+    "connected_slaves"
+#define INFO_2_4 INFO_2_2 " run_id"
 
 const struct age aged_ages[] = {
-    [AGED_PLAIN] = {.version = NULL,
-        .column = -1,
-        .unknown = UNKNOWN_7,
-        .argument = "'*' ",
-        .denied = DENIED},
-    [AGED_2_2] = {.bit = AGE_2_2,
-        .version = "2.2.15",
-        .column = 0,
-        .unknown = UNKNOWN_2,
-        .denied = DENIED,
-        .queue_runs_on = true,
-        .missing_is_none = true},
-    [AGED_2_4] = {.bit = AGE_2_4,
-        .version = "2.4.18",
-        .column = 1,
-        .unknown = UNKNOWN_2,
-        .denied = DENIED,
-        .client = "LIST KILL",
-        .queue_runs_on = true,
-        .missing_is_none = true},
-    [AGED_2_6] = {.bit = AGE_2_6,
-        .version = "2.6.9",
-        .column = 2,
-        .unknown = UNKNOWN_2,
-        .denied = DENIED,
-        .client = "LIST KILL GETNAME SETNAME",
-        .missing_is_none = true},
-    [AGED_6_2] = {.bit = AGE_6_2,
-        .version = "6.2.16",
-        .column = -1,
-        .unknown = UNKNOWN_6,
-        .argument = "`*`, ",
-        .denied = DENIED " or its subcommand"},
+    [AGED_PLAIN] = {NULL, -1, NULL, NULL},
+    [AGED_2_2] = {"2.2.15", 0, NULL, INFO_2_2},
+    [AGED_2_4] = {"2.4.18", 1, "LIST KILL", INFO_2_4},
+    [AGED_2_6] = {"2.6.9", 2, "LIST KILL GETNAME SETNAME",
+        INFO_2_4 " redis_mode"},
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of each connection one command at a time is with the server; so the state
- * of its transaction is known when the next one is understood, and replies
- * cannot change their order.
+ * Of each connection one command at a time is with the server, so a reply is
+ * that command's.
  */
 #include "support/aged_inner.h"
 
@@ -15,20 +14,8 @@
 
 enum { CHUNK = 16384, SHOWN_ARG = 80 };
 
-static void queue_clear(struct aged_link *l)
-{
-    while (l->queue) {
-        struct aged_order *next = l->queue->next;
-        aged_order_free(l->queue);
-        l->queue = next;
-    }
-    l->queue_end = &l->queue;
-    l->in_transaction = false;
-}
-
 void aged_link_close(struct aged_link *l)
 {
-    queue_clear(l);
     aged_order_free(l->now);
     for (int side = 0; side < 2; side++) {
         close(l->fd[side]);
@@ -55,7 +42,6 @@ void aged_link_open(struct aged *a, int client)
     *l = (struct aged_link){.used = true,
         .number = a->accepted++,
         .fd = {[AGED_CLIENT] = client, [AGED_SERVER] = server}};
-    l->queue_end = &l->queue;
     for (int side = 0; side < 2; side++)
         fcntl(l->fd[side], F_SETFL, O_NONBLOCK);
 }
@@ -93,7 +79,7 @@ static bool take_up(struct aged *a, struct aged_link *l)
     bytes_drop(in, (size_t)used);
     resp_parse(o->raw.data, o->raw.len, &o->command);
     log_command(a, l, &o->command);
-    aged_understand(&a->book, o, l->in_transaction);
+    aged_understand(&a->book, o);
     if (o->out.len == 0) {
         bytes_add(&l->out[AGED_CLIENT], o->text.data, o->text.len);
         aged_order_free(o);
@@ -111,19 +97,30 @@ static void answered(struct aged_link *l, const char *reply, size_t len)
     struct aged_order *o = l->now;
 
     l->now = NULL;
-    aged_say(&l->out[AGED_CLIENT], o, l->queue, reply, len);
-    if (o->effect == AGED_BEGINS && reply[0] == '+') {
-        l->in_transaction = true;
-    } else if (o->effect == AGED_RUNS ||
-               (o->effect == AGED_ENDS && reply[0] == '+')) {
-        queue_clear(l);
-    } else if (l->in_transaction && len == 9 &&
-               memcmp(reply, "+QUEUED", 7) == 0) {
-        *l->queue_end = o;
-        l->queue_end = &o->next;
-        return;
-    }
+    aged_say(&l->out[AGED_CLIENT], o, reply, len);
     aged_order_free(o);
+}
+
+/* Bytes of the first whole reply; 0: more are needed; -1: not a reply. */
+static long reply_length(const char *data, size_t len)
+{
+    const char *end = len > 0 ? memchr(data, '\n', len) : NULL;
+    if (!end)
+        return 0;
+    long used = end - data + 1, count = strtol(data + 1, NULL, 10);
+    if (strchr("+-:", data[0]) || count < 0)
+        return used;
+    if (data[0] == '$')
+        return len - (size_t)used < (size_t)count + 2 ? 0 : used + count + 2;
+    if (data[0] != '*')
+        return -1;
+    for (; count > 0; count--) {
+        long next = reply_length(data + used, len - (size_t)used);
+        if (next <= 0)
+            return next;
+        used += next;
+    }
+    return used;
 }
 
 /* Whole replies go to the client; one that nobody asked for (a message of a
@@ -134,8 +131,8 @@ static void hear(struct aged_link *l)
     size_t at = 0;
     long len;
 
-    while ((len = aged_reply_length(in->data + at, in->len - at)) > 0) {
-        if (l->now && in->data[at] != '>')
+    while ((len = reply_length(in->data + at, in->len - at)) > 0) {
+        if (l->now)
             answered(l, in->data + at, (size_t)len);
         else
             bytes_add(&l->out[AGED_CLIENT], in->data + at, (size_t)len);

@@ -1,33 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command that the age does not have, or has in another form, is refused
- * here by the age's own words and does not reach the server as it is. Where
- * the server must know of the refusal (an error while queueing), or may have
- * the first word (before AUTH), it is asked something harmless instead.
+ * A command that the age does not have, or has in another form, is refused here
+ * by the age's own words and does not reach the server. A reply is said in the
+ * words of the age; what no rule is for is passed on byte for byte.
  */
 #include "support/aged_inner.h"
 
-#include <ctype.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define NO_COMMAND "NXLOCK-NO-COMMAND" /* unknown to any server */
-#define NO_SUCH_CLIENT "-ERR Syntax error, try CLIENT (LIST | KILL ip:port)"
-
-void aged_put(struct bytes *out, size_t count, ...)
-{
-    va_list words;
-
-    bytes_addf(out, "*%zu\r\n", count);
-    va_start(words, count);
-    for (size_t i = 0; i < count; i++) {
-        const char *word = va_arg(words, const char *);
-        resp_bulk(out, word, strlen(word));
-    }
-    va_end(words);
-}
+#define NO_SUCH_CLIENT "-ERR Syntax error, try CLIENT (LIST | KILL ip:port)\r\n"
 
 void aged_order_free(struct aged_order *o)
 {
@@ -39,8 +22,8 @@ void aged_order_free(struct aged_order *o)
     free(o);
 }
 
-/* words: names in any case, divided by blanks. "SCRIPT|LOAD" is one. */
-bool aged_listed(const char *words, const char *word, size_t len)
+/* words: names in any case, divided by blanks. */
+static bool listed(const char *words, const char *word, size_t len)
 {
     while (words && *words != '\0') {
         size_t size = strcspn(words, " ");
@@ -51,89 +34,13 @@ bool aged_listed(const char *words, const char *word, size_t len)
     return false;
 }
 
-const struct aged_command *aged_find(
-    const struct age *age, const char *name, size_t len)
+/* ----------------------------------------------------------------- commands */
+
+/* The answer with the command's name in it. */
+static void refuse(struct aged_order *o, const char *answer)
 {
-    for (const struct aged_command *c = aged_commands; c->name; c++)
-        if (strlen(c->name) == len && strncasecmp(c->name, name, len) == 0)
-            return c->words[age->column] != 0 ? c : NULL;
-    return NULL;
-}
-
-static bool is(const struct aged_order *o, const char *name)
-{
-    return resp_is(&o->command, 0, name);
-}
-
-static void say(struct aged_order *o, const char *text)
-{
-    o->text.len = 0;
-    bytes_add(&o->text, text, strlen(text));
-    bytes_add(&o->text, "\r\n", 2);
-}
-
-/* o->text is the answer. */
-static void answer(struct aged_order *o, bool in_transaction, bool auth_first)
-{
-    bool unknown = strncmp(o->text.data, "-ERR unknown", 12) == 0;
-
-    o->change = AGED_TEXT;
-    if (in_transaction && is(o, "EXEC") && !unknown) {
-        o->effect = AGED_ENDS; /* who may not run it has lost it */
-        aged_put(&o->out, 1, "DISCARD");
-    } else if (in_transaction && !o->age->queue_runs_on &&
-               o->text.data[0] == '-') {
-        aged_put(&o->out, 1, NO_COMMAND);
-    } else if (!in_transaction && auth_first) {
-        aged_put(&o->out, 1, "PING");
-    }
-}
-
-/* "script|load" for a command that has subcommands, else "eval". */
-static void full_name(struct bytes *out, const struct aged_order *o)
-{
-    static const char divided[] = "ACL CLIENT CLUSTER CONFIG PUBSUB SCRIPT";
-    const struct resp_arg *arg = o->command.arg;
-
-    bytes_add(out, arg[0].data, arg[0].len);
-    if (o->command.count > 1 && aged_listed(divided, arg[0].data, arg[0].len)) {
-        bytes_add(out, "|", 1);
-        bytes_add(out, arg[1].data, arg[1].len);
-    }
-    for (size_t i = 0; i < out->len; i++)
-        out->data[i] = (char)tolower((unsigned char)out->data[i]);
-}
-
-static void deny(struct aged_order *o, const char *name)
-{
-    const char *form = o->age->denied;
-    size_t before = strcspn(form, "*");
-
-    bytes_add(&o->text, form, before);
-    bytes_add(&o->text, name, strlen(name));
-    bytes_add(&o->text, form + before + 1, strlen(form + before + 1));
-    bytes_add(&o->text, "\r\n", 2);
-}
-
-static bool refused(const struct aged_book *book, struct aged_order *o)
-{
-    struct bytes name = {NULL, 0, 0};
-    const struct aged_refusal *r = book->refusals;
-
-    full_name(&name, o);
-    while (r &&
-           !aged_listed(
-               r->commands, o->command.arg[0].data, o->command.arg[0].len) &&
-           !aged_listed(r->commands, name.data, name.len))
-        r = r->next;
-    if (r && strcmp(r->reply, AGED_UNKNOWN) == 0)
-        aged_unknown(&o->text, o);
-    else if (r && strcmp(r->reply, AGED_NOPERM) == 0)
-        deny(o, name.data);
-    else if (r)
-        say(o, r->reply);
-    bytes_free(&name);
-    return r != NULL;
+    const struct resp_arg *name = &o->command.arg[0];
+    bytes_addf(&o->text, answer, (int)name->len, name->data);
 }
 
 static bool fits(const struct aged_order *o, int words)
@@ -142,77 +49,102 @@ static bool fits(const struct aged_order *o, int words)
     return words < 0 ? count >= -words : count == words;
 }
 
-static bool wrong_count(struct aged_order *o, const char *name)
+/* The age has no such command, or not with so many arguments, or not such a
+ * subcommand of CLIENT. */
+static bool lacking(struct aged_order *o)
 {
-    bytes_addf(
-        &o->text, "-ERR wrong number of arguments for '%s' command\r\n", name);
-    return true;
+    const struct resp_arg *arg = o->command.arg;
+    const struct aged_command *c = aged_commands;
+
+    while (c->name && !resp_is(&o->command, 0, c->name))
+        c++;
+    if (!c->name || c->words[o->age->column] == 0)
+        refuse(o, AGED_UNKNOWN);
+    else if (!fits(o, c->words[o->age->column]))
+        refuse(o, "-ERR wrong number of arguments for '%.*s' command\r\n");
+    else if (resp_is(&o->command, 0, "CLIENT") &&
+             !listed(o->age->client, arg[1].data, arg[1].len))
+        bytes_add(&o->text, NO_SUCH_CLIENT, strlen(NO_SUCH_CLIENT));
+    return o->text.len > 0;
 }
 
-/* The age has no such command, or not with so many arguments. */
-static bool lacking(struct aged_order *o)
+void aged_understand(struct aged_book *book, struct aged_order *o)
 {
     const struct resp_arg *name = &o->command.arg[0];
 
-    if (o->age->column < 0)
-        return false;
-    const struct aged_command *c = aged_find(o->age, name->data, name->len);
-    if (c && fits(o, c->words[o->age->column]))
-        return false;
-    if (c)
-        return wrong_count(o, c->name);
-    aged_unknown(&o->text, o);
-    return true;
-}
-
-/* A subcommand of CLIENT that came later. */
-static bool client_lacking(struct aged_order *o)
-{
-    const struct resp_arg *sub = &o->command.arg[1];
-
-    if (!o->age->client || !is(o, "CLIENT") || o->command.count < 2 ||
-        aged_listed(o->age->client, sub->data, sub->len))
-        return false;
-    say(o, NO_SUCH_CLIENT);
-    return true;
-}
-
-static void note_change(struct aged_order *o)
-{
-    if (o->age->missing_is_none && (is(o, "TTL") || is(o, "PTTL")))
-        o->change = AGED_TTL;
-    else if (is(o, "INFO"))
-        o->change = AGED_INFO;
-    else if (is(o, "EXEC"))
-        o->change = AGED_EXEC;
-    if (is(o, "MULTI"))
-        o->effect = AGED_BEGINS;
-    else if (is(o, "EXEC"))
-        o->effect = AGED_RUNS;
-    else if (is(o, "DISCARD") || is(o, "RESET"))
-        o->effect = AGED_ENDS;
-}
-
-void aged_understand(
-    struct aged_book *book, struct aged_order *o, bool in_transaction)
-{
     o->age = book->age;
-    if (refused(book, o)) {
-        bool unknown = strncmp(o->text.data, "-ERR unknown", 12) == 0;
-        answer(o, in_transaction, !unknown);
-        return;
+    if (listed(book->refused, name->data, name->len))
+        refuse(o, book->refusal);
+    else if (!o->age->version)
+        bytes_add(&o->out, o->raw.data, o->raw.len);
+    else if (!lacking(o))
+        aged_script_order(book, o);
+}
+
+/* ------------------------------------------------------------------ replies */
+
+/* 7.0 says behind an error where in a script; 2.6 wraps what was said to the
+ * script with no place, and the line's end becomes a blank. */
+static void say_error(
+    struct bytes *out, const struct aged_order *o, const char *line, size_t len)
+{
+    static const char typed[] = "-WRONGTYPE ", place[] = " script: ";
+    const char *in_script = memmem(line, len, place, strlen(place));
+
+    bytes_addf(out, "-");
+    if (in_script)
+        bytes_addf(out, "ERR Error running script (call to f_%s): ", o->sha);
+    if (len > strlen(typed) && memcmp(line, typed, strlen(typed)) == 0) {
+        bytes_addf(out, "ERR ");
+        line += strlen(typed);
+        len -= strlen(typed);
+    } else {
+        line++;
+        len--;
     }
-    if ((o->age->bit != 0 && lacking(o)) || client_lacking(o)) {
-        answer(o, in_transaction, false);
-        return;
+    if (in_script)
+        bytes_addf(out, "%.*s \r\n", (int)(in_script - line), line);
+    else
+        bytes_add(out, line, len);
+}
+
+/* A bulk string, of which the age has only some lines. */
+static void say_info(struct bytes *out, const struct aged_order *o,
+    const char *reply, size_t len)
+{
+    struct bytes text = {NULL, 0, 0};
+    const char *line = memchr(reply, '\n', len), *end = reply + len - 2;
+
+    for (line++; line < end;) {
+        const char *next = memchr(line, '\n', (size_t)(end - line));
+        size_t size = (size_t)((next ? next + 1 : end) - line);
+        size_t name = strcspn(line, ":\r");
+        if (listed("redis_version", line, name))
+            bytes_addf(&text, "redis_version:%s\r\n", o->age->version);
+        else if (listed(o->age->info, line, name))
+            bytes_add(&text, line, size);
+        line += size;
     }
-    if (o->age->bit != 0) {
-        note_change(o);
-        if (aged_script_order(book, o))
-            return;
-    } else if (is(o, "MULTI") || is(o, "EXEC") || is(o, "DISCARD") ||
-               is(o, "RESET")) {
-        note_change(o);
-    }
-    bytes_add(&o->out, o->raw.data, o->raw.len);
+    resp_bulk(out, text.data, text.len);
+    bytes_free(&text);
+}
+
+void aged_say(struct bytes *out, const struct aged_order *o, const char *reply,
+    size_t len)
+{
+    const struct resp_command *c = &o->command;
+    bool ttl = resp_is(c, 0, "TTL") || resp_is(c, 0, "PTTL");
+
+    if (!o->age->version)
+        bytes_add(out, reply, len);
+    else if (reply[0] == '-')
+        say_error(out, o, reply, len);
+    else if (ttl && memcmp(reply, ":-2", 3) == 0)
+        bytes_add(out, ":-1\r\n", 5);
+    else if (resp_is(c, 0, "INFO") && reply[0] == '$')
+        say_info(out, o, reply, len);
+    else if (resp_is(c, 1, "LOAD") && reply[0] == '$')
+        resp_bulk(out, o->sha, 40);
+    else
+        bytes_add(out, reply, len);
 }

@@ -43,11 +43,6 @@ static const char front[] =
     "return said(...,redis.pcall(...)) end "
     "return t end)";
 
-static void put_arg(struct bytes *out, const struct resp_arg *arg)
-{
-    resp_bulk(out, arg->data, arg->len);
-}
-
 void aged_scripts_free(struct aged_book *book)
 {
     while (book->scripts) {
@@ -126,7 +121,7 @@ static void note_sha(struct aged_order *o, size_t i, bool is_script)
             o->sha[k] = (char)tolower((unsigned char)arg->data[k]);
 }
 
-bool aged_script_order(struct aged_book *book, struct aged_order *o)
+void aged_script_order(struct aged_book *book, struct aged_order *o)
 {
     const struct resp_command *c = &o->command;
     bool eval = resp_is(c, 0, "EVAL"), evalsha = resp_is(c, 0, "EVALSHA");
@@ -137,11 +132,6 @@ bool aged_script_order(struct aged_book *book, struct aged_order *o)
         note_sha(o, 1, eval);
     else if (load && c->count == 3)
         note_sha(o, 2, true);
-    if (o->age->bit != AGE_2_6 ||
-        !(eval || evalsha || (load && c->count == 3) || exists))
-        return false;
-    if (load)
-        o->change = AGED_SHA;
     bytes_addf(&o->out, "*%zu\r\n", c->count);
     for (size_t i = 0; i < c->count; i++) {
         if ((eval && i == 1) || (load && i == 2))
@@ -149,7 +139,6 @@ bool aged_script_order(struct aged_book *book, struct aged_order *o)
         else if ((evalsha && i == 1) || (exists && i >= 2))
             put_sha(book, o, &c->arg[i]);
         else
-            put_arg(&o->out, &c->arg[i]);
+            resp_bulk(&o->out, c->arg[i].data, c->arg[i].len);
     }
-    return true;
 }
