@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The machines of src/core, driven by the input: the first byte says which.
- * What must hold of each is in core_acquire.c, core_line.c, core_round.c,
- * core_time.c.
+ * What must hold of each is in core_acquire.c, core_line.c and core_round.c.
  */
 #include "fuzz/fuzz.h"
 #include "fuzz/steps.h"
@@ -80,8 +79,8 @@ uint64_t latest_deadline(uint64_t sent_at, uint64_t ttl_ms, uint32_t drift_ppm)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static bool (*const plays[])(struct steps *) = {play_acquire, play_round,
-        play_fence, play_holding, play_eligibility, play_line};
+    static bool (*const plays[])(struct steps *) = {
+        play_acquire, play_round, play_fence, play_line};
     struct steps s = {data, size, NS_PER_S};
     size_t which = step_byte(&s) % (sizeof(plays) / sizeof(plays[0]));
 

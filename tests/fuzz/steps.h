@@ -37,12 +37,10 @@ struct outcome step_outcome(struct steps *s, unsigned *server);
 /* sent_at + ttl - drift by the letter of the contract. */
 uint64_t latest_deadline(uint64_t sent_at, uint64_t ttl_ms, uint32_t drift_ppm);
 
-/* The machines. True: a verdict YES, a renewal or a vote was seen. */
+/* The machines. True: a verdict YES was seen. */
 bool play_acquire(struct steps *s);
 bool play_round(struct steps *s);
 bool play_fence(struct steps *s);
-bool play_holding(struct steps *s);
-bool play_eligibility(struct steps *s);
 bool play_line(struct steps *s);
 
 #endif

@@ -101,6 +101,17 @@ static void each_story(void **state)
     }
 }
 
+static void a_longer_id_is_cut(void **state)
+{
+    (void)state;
+    struct lineage l = {.run_id = ""};
+    const struct server_info info = {
+        .run_id = "0123456789abcdef0123456789abcdef01234567 and more",
+        .role = "master"};
+    lineage_update(&l, &info);
+    assert_string_equal(l.run_id, "0123456789abcdef0123456789abcdef01234567");
+}
+
 /* How far the new one's clock may be ahead: its latest, less the former's
  * earliest. */
 static void the_lead_of_a_clock(void **state)
@@ -175,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_story),
+        cmocka_unit_test(a_longer_id_is_cut),
         cmocka_unit_test(the_lead_of_a_clock),
         cmocka_unit_test(a_connection_is_current_for_a_second),
         cmocka_unit_test(a_sign_is_as_old_as_the_answer_before),

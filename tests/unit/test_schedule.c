@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a lease is renewed, over made-up time: how renewals are spread, and how
- * long an answer is waited for. That a loss comes before the deadline, and from
- * nothing else, is in unit/scenes/life.scenes and tests/fuzz/core_time.c.
+ * When a lease is renewed, over made-up time: how renewals are spread, how long
+ * an answer is waited for, and how long before the deadline a loss is reported.
+ * What leads to a loss is in unit/scenes/life.scenes.
  */
 #include "support/test.h"
 
@@ -104,6 +104,26 @@ static void a_deadline_never_comes_nearer(void **state)
     assert_int_equal(h.deadline, START + LEASE);
 }
 
+/* A twentieth of the lease, at least 2 ms and at most 500 ms. */
+static void a_loss_comes_before_the_deadline(void **state)
+{
+    (void)state;
+    static const unsigned rows[][2] = {
+        {13, 2}, {40, 2}, {60, 3}, {3000, 150}, {10000, 500}, {60000, 500}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t deadline = START + rows[i][0] * NS_PER_MS;
+        uint64_t lost_at = deadline - rows[i][1] * NS_PER_MS;
+        struct schedule_terms terms = {
+            .ttl_ms = rows[i][0], .deadline = deadline, .ends = NEVER};
+        schedule_start(&h, &terms, START);
+        assert_int_not_equal(schedule_due(&h, lost_at - 1), SCHEDULE_LOST);
+        assert_int_equal(schedule_due(&h, lost_at), SCHEDULE_LOST);
+        assert_int_equal(schedule_answer_by(&h, NEVER, lost_at - 1), lost_at);
+        schedule_renewal_begun(&h, START); /* then the loss is next */
+        assert_int_equal(schedule_wake(&h), lost_at);
+    }
+}
+
 static void one_answer_is_waited_for_a_tenth(void **state)
 {
     (void)state;
@@ -126,6 +146,7 @@ int main(void)
         cmocka_unit_test(little_is_left_at_first),
         cmocka_unit_test(it_ends_with_the_most),
         cmocka_unit_test(a_deadline_never_comes_nearer),
+        cmocka_unit_test(a_loss_comes_before_the_deadline),
         cmocka_unit_test(one_answer_is_waited_for_a_tenth),
     };
     return cmocka_run_group_tests_name("holding", tests, NULL, NULL);
