@@ -56,6 +56,9 @@ TURNED = (
     (r"\b(\d+)\b", lambda m: str(int(m[1]) + 1)),
     (r"\b([1-9]\d*)\b", lambda m: str(int(m[1]) * 2)),
     (r"\breturn (.* (?:[=!<>]=|[<>]|&&|\|\|) .*);$", r"return !(\1);"),
+    # The scripts, in Lua:
+    (r" ~= ", " == "), (r" and ", " or "), (r" or ", " and "),
+    (r"\bif (.*) then$", r"if not (\1) then"),
 )
 STATEMENT = re.compile(r"\s+(?!return\b|else\b|goto\b|case\b)[\w*(][^;]*;$")
 ENDS = re.compile(r"(^|[;{}:]|\*/)\s*$")
@@ -70,7 +73,8 @@ def masked(line):
 def mutants(line, before=""):
     """All that one line can become; before is the line above it."""
     code = masked(line)
-    if re.match(r"\s*(\*( |$)|//|#|$)", code) or "*/" in code or "/*" in code:
+    if (re.match(r"\s*(\*( |$)|//|#|--|$)", code) or "*/" in code or
+            "/*" in code):
         return []
     out = []
     for pattern, to in TURNED:
@@ -122,7 +126,7 @@ def choose(before, after, seed):
 
 
 def same_files(before, after):
-    """[(path before, path after)] of the C files that both commits have."""
+    """[(path before, path after)] of the C files and scripts of both."""
     old = git("ls-tree", "-r", "--name-only", before, "src").split()
     moved = {}
     for line in git("diff", "-M", "--name-status", before, after,
@@ -131,7 +135,7 @@ def same_files(before, after):
         if status[0] in "RD":
             moved[paths[0]] = paths[1] if len(paths) > 1 else None
     pairs = [(path, moved.get(path, path)) for path in old]
-    return [(a, b) for a, b in pairs if a.endswith(".c") and b]
+    return [(a, b) for a, b in pairs if a.endswith((".c", ".lua")) and b]
 
 
 # ------------------------------------------------------------------- the trees
@@ -233,7 +237,9 @@ class Tree:
         (self.source / path).write_text("\n".join(text))
 
     def compiles(self, path):
-        """Whether the object of that file can be built."""
+        """Whether the object of that file can be built; a script always."""
+        if path.endswith(".lua"):
+            return True
         place = "src/libnxlock-inner.a.p/"
         if path.startswith("src/cli/"):
             place = "src/cli/nxlock.p/"
@@ -268,7 +274,10 @@ class Tree:
         return None if code is None else code in (0, 77) and not tap
 
     def order(self, stage, path):
-        """The tests that the file can reach, likely and short ones first."""
+        """The tests that the file can reach, likely and short ones first. Only
+        real servers run scripts."""
+        if path.endswith(".lua") and stage != STAGES[-1]:
+            return []
         name, folder = pathlib.Path(path).stem, pathlib.Path(path).parent.name
         cli = path.startswith("src/cli/")
 

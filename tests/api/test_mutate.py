@@ -22,6 +22,9 @@ LINES = (
     ("    /* once == twice */", None),
     (" * a comment of several lines; n == 1", None),
     ("    return lock;", None),
+    ("if r and r.open ~= late then", "if not (r and r.open ~= late) then"),
+    ("if r and r.open ~= late then", "if r or r.open ~= late then"),
+    ("-- a comment; n == 1", None),
 )
 
 # Lines before and after, the hunks of the difference, the lines that are alike.
