@@ -34,7 +34,7 @@ END
 }
 
 live='bare cuts denied errors inspect interop line_bounds line_release
-    line_scripts lock names once once_scripts once_waits
+    line_scripts lock names once once_records once_waits
     permit_copies permit_crossings permit_failover
     permit_scripts permits server_trouble timestamps
     wait_aof wait_faults wait_replicas warning fence'

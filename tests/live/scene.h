@@ -94,11 +94,12 @@
  *     options.warning), running (is it being freed?), stats FIELD, facts FIELD
  *     [of server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2, servers, servers 1..2, and 2..3 servers (at so many of
- *     all it is as expected): a command of Redis, in capitals; freeze, thaw,
- *     kill, restart, follow server 2, follow nobody; becomes "2.4" [by
- *     failover], if it changes its version; present expired (that certificate);
- *     step clock 3600, by so many seconds from this machine's. What CONFIG SET,
- *     ACL SETUSER, REPLICAOF and "follow" changed is undone after the scene.
+ *     all it is as expected): a command of Redis, in capitals; run tell 2 KEYS
+ *     ARGUMENTS, the script src/wire/scripts/tell.lua; freeze, thaw, kill,
+ *     restart, follow server 2, follow nobody; becomes "2.4" [by failover], if
+ *     it changes its version; present expired (that certificate); step clock
+ *     3600, by so many seconds from this machine's. What CONFIG SET, ACL
+ *     SETUSER, REPLICAOF and "follow" changed is undone after the scene.
  *     Values: calls COMMAND (how often it ran), sent as CALL (how often its
  *     strategy was used), lease of NAME (in ms, at least so long a key of ours
  *     lasts, by its ttl or by its time), transactions (that are open), clients,

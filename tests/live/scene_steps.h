@@ -66,7 +66,9 @@ static void play_server(
     size_t index = subject->index;
     struct redis *server_of = &servers[index];
     char port[8];
-    if (has(words) && words->at->text[0] >= 'A' && words->at->text[0] <= 'Z') {
+    if ((has(words) && words->at->text[0] >= 'A' &&
+            words->at->text[0] <= 'Z') ||
+        next_is(words, "run")) {
         ask_server(index, words, o);
     } else if (accept(words, "calls")) {
         const char *command = take(words)->text;

@@ -16,6 +16,7 @@
 #include <poll.h>
 
 #include "support/speaker.h"
+#include "wire/script.h"
 
 static const char *result_name(int result)
 {
@@ -144,9 +145,24 @@ struct command {
     size_t lengths[96], count;
 };
 
+static const struct script *script_called(const char *name)
+{
+    for (size_t i = 0; i < SCRIPTS; i++)
+        if (strcmp(scripts[i].name, name) == 0)
+            return &scripts[i];
+    file_error("there is no script %s", name);
+    return NULL;
+}
+
+/* "run SCRIPT" is an EVAL of its text. */
 static struct command take_command(struct words *words)
 {
     struct command c = {.count = 0};
+    if (accept(words, "run")) {
+        struct slice text = script_called(take(words)->text)->body;
+        c = (struct command){
+            {"EVAL", text.data}, {strlen("EVAL"), text.len}, 2};
+    }
     for (; has(words); c.count++) {
         c.lengths[c.count] = words->at->length;
         c.words[c.count] = take(words)->text;

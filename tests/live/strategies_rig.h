@@ -35,29 +35,30 @@ struct place {
     const char *told; /* how the client describes it */
 };
 
-#define TOKENS BY_SET, BY_WATCH, BY_WATCH, BY_READ, "SET NX PX + WATCH"
-#define SCRIPTS BY_SET, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT, "SET NX PX + scripts"
-#define TIMES                                                                  \
+#define VIA_TOKENS BY_SET, BY_WATCH, BY_WATCH, BY_READ, "SET NX PX + WATCH"
+#define VIA_SCRIPTS                                                            \
+    BY_SET, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT, "SET NX PX + scripts"
+#define VIA_TIMES                                                              \
     BY_STAMP, BY_WATCH, BY_WATCH, BY_READ, "timestamps (weaker promises)"
 
 /* The name, kind, version, what is refused and how; how each verb is sent. */
 static const struct place strategy_places[] = {
-    {"7.0", DIRECT, AGED_PLAIN, NULL, NULL, SCRIPTS},
+    {"7.0", DIRECT, AGED_PLAIN, NULL, NULL, VIA_SCRIPTS},
     {"7.0, user without @scripting", USER, AGED_PLAIN, "-@scripting", NULL,
-        TOKENS},
-    {"7.0, scripts renamed away", RENAMED, AGED_PLAIN, NULL, NULL, TOKENS},
+        VIA_TOKENS},
+    {"7.0, scripts renamed away", RENAMED, AGED_PLAIN, NULL, NULL, VIA_TOKENS},
     {"2.6.9", AGED, AGED_2_6, NULL, NULL, BY_SCRIPT, BY_SCRIPT, BY_SCRIPT,
         BY_SCRIPT, "SETNX script + scripts"},
-    {"2.2, no GETRANGE", AGED, AGED_2_2, "GETRANGE", AGED_UNKNOWN, TIMES},
-    {"2.4", AGED, AGED_2_4, NULL, NULL, TIMES},
-    {"7.0, scheme=timestamp", DIRECT, AGED_PLAIN, NULL, NULL, TIMES},
+    {"2.2, no GETRANGE", AGED, AGED_2_2, "GETRANGE", AGED_UNKNOWN, VIA_TIMES},
+    {"2.4", AGED, AGED_2_4, NULL, NULL, VIA_TIMES},
+    {"7.0, scheme=timestamp", DIRECT, AGED_PLAIN, NULL, NULL, VIA_TIMES},
     {"7.0, scheme=timestamp, no WATCH", USER, AGED_PLAIN, "-watch -multi", NULL,
         BY_STAMP, BY_BARE, BY_BARE, BY_READ,
         "without WATCH (weakest promises)"},
     /* Only to begin with, where a scene goes from one to another. */
-    {"7.0 behind a proxy", AGED, AGED_PLAIN, NULL, NULL, SCRIPTS},
+    {"7.0 behind a proxy", AGED, AGED_PLAIN, NULL, NULL, VIA_SCRIPTS},
     {"7.0 without scripts", AGED, AGED_PLAIN, "EVAL EVALSHA SCRIPT",
-        AGED_NOPERM, TOKENS},
+        AGED_NOPERM, VIA_TOKENS},
 };
 
 enum { PLACES = 8, CHANGING = 8, ALL_PLACES = 10 };

@@ -2,7 +2,7 @@
 /*
  * Work that must be done once: what BEGIN, LOOK, TELL, FORGET and UNBEGIN send,
  * and what every reply to them means. What the scripts do is tested on real
- * servers, in tests/live/test_once_scripts.c.
+ * servers, in tests/live/scenes/once_records.scenes.
  */
 #include "support/test.h"
 
