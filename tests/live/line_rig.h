@@ -12,7 +12,6 @@
 
 #include "model/companion.h"
 #include "live/live_rig.h"
-#include "live/mutant_rig.h"
 #include "wire/exchange.h"
 #include "wire/strategies.h"
 
@@ -96,15 +95,11 @@ static inline struct outcome line_send(struct peer *p, const struct verb *verb)
     exchange_free(&x);
     exchange_begin(&x, verb, NULL);
     x.hand_over_again = p->hand_over_again;
-    x.always_text = script_mutant != NULL;
     while (next == EXCHANGE_AGAIN) {
         struct buf out = {0};
         unsigned due = exchange_encode(&x, &p->dialect, &out);
         assert_true(due > 0);
-        if (script_mutant)
-            mutant_append(p->c, &out);
-        else
-            redisAppendFormattedCommand(p->c, buf_head(&out), buf_len(&out));
+        redisAppendFormattedCommand(p->c, buf_head(&out), buf_len(&out));
         buf_free(&out);
         for (due += p->ahead; due > 0; due--) {
             redisReply *r = NULL;
