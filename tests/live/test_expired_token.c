@@ -18,7 +18,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
     void *(*start)(void *), void *arg);
 
 enum {
-    SHORT_MS = 400,
+    SHORT_MS = 600,
     LONG_MS = 20000,
     BIG_NAME = 60000,
     BIG_NAMES = 12,

@@ -45,7 +45,7 @@ static void end_one_of_five(unsigned n)
     stranger_sets("held", "somebody", 0);
     for (unsigned i = 0; i < 5; i++) {
         lock[i] = new_lock(client, "held", 30000);
-        waiter[i] = (struct waiter){.lock = lock[i], .wait_ms = 500};
+        waiter[i] = (struct waiter){.lock = lock[i], .wait_ms = 1000};
         assert_int_equal(pthread_create(&waiter[i].thread, NULL,
                              i == n ? run_acquire : waiter_run, &waiter[i]),
             0);
@@ -57,7 +57,7 @@ static void end_one_of_five(unsigned n)
         assert_true((how == PTHREAD_CANCELED) == (i == n));
         assert_int_equal(waiter[i].result, NXL_BUSY);
         assert_between(
-            waiter[i].ended_ms - waiter[i].began_ms, 499, 500 + LATE_MS);
+            waiter[i].ended_ms - waiter[i].began_ms, 999, 1000 + LATE_MS);
     }
     assert_true(returned);
     redis_run(&server, "DEL", "held", NULL);
