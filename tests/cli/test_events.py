@@ -235,8 +235,8 @@ class Room(Cases):
 
 
 def of_a_run(room):
-    room.case("a run", ["run", "NAME", "--ttl", "600ms", "--", "sleep", "0.5"],
-              [acquired("600ms, fencing token"), STARTED,
+    room.case("a run", ["run", "NAME", "--ttl", "1500ms", "--", "sleep", "0.7"],
+              [acquired("1.5s, fencing token"), STARTED,
                ("renewed", "^renewed 'NAME', ", {"priority": 7}),
                command_ended(0), RELEASED,
                ended("done", 0, ran_ms=int, held_ms=int, fence=int)])

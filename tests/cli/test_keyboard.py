@@ -151,7 +151,7 @@ class Room(Cases):
 
     def flooded(self):
         """A terminal that CMD is writing to takes lines nevertheless."""
-        with self.at(["sh", "-c", self.run("-v --ttl 400ms", cmd="floods")]
+        with self.at(["sh", "-c", self.run("-v --ttl 900ms", cmd="floods")]
                      ) as terminal:
             if not self.started("CMD that writes all the time"):
                 return

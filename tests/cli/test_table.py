@@ -449,7 +449,7 @@ BY_HAND = (
      "the token is of another one", "nxlock status h"),
     ("renew h {token}", 79, "cannot renew 'h'", "nxlock status h"),
     ("db EXISTS h", "0"),
-    ("acquire h --ttl 300ms", 0),
+    ("acquire h --ttl 900ms", 0),
     ("wait h", 0),
     ("renew h {token}", 79),
     ("release h {token}", 79),
