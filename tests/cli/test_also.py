@@ -50,7 +50,7 @@ CASES = (
     (FREE, "run a --also b -s --permits 2 -- true", 64,
      "--shared (-s) and --permits exclude"),
     (FREE, "run a --also b --permits 2 -u {url} -u {url}x -- true", 64,
-     "--permits 2 needs one server"),
+     "permits is above 1 with several servers: "),
     # A lease of which half may be gone when the last name is granted.
     (FREE, "run a --also b --ttl 30s --grace 12s -- true", 64,
      "too short for --grace 12s", "--grace 10.6s or less"),

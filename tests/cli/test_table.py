@@ -568,7 +568,7 @@ PERMITS = (
            "'p': permits is above 1 with scheme=timestamp"),
           ("-s -u {url}?scheme=timestamp", "'p': shared is 1 with scheme="))),
     *((f"{words} --permits 2 -u {{url}} -u {{url}}x{end}", 64,
-       "--permits 2 needs one server")
+       "'p': permits is above 1 with several servers: ")
       for words, end in (("acquire p", ""), ("run p", " -- true"),
                          ("wait p", ""))),
     *((f"once p {option} -- true", 64, f"once has no option {said}")

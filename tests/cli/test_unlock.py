@@ -39,9 +39,9 @@ CASES = (
 )
 # Keys beside a lock's, by name; options; exit code; messages.
 NUMBERS = (
-    ("a counter", "{job}:f", "{job}:f", "", 69, "fencing counter"),
+    ("a counter", "{job}:f", "{job}:f", "", 69, "not a lock: "),
     ("a counter below a prefix", "tenant:{job}:f", "{job}:f",
-     "--prefix tenant:", 69, "fencing counter"),
+     "--prefix tenant:", 69, "not a lock: "),
     ("a name that only ends like it", "job:f", "job:f", "", 0, "held by"),
 )
 

@@ -136,15 +136,6 @@ const char *line_words(char *out, const struct line *line)
     return out;
 }
 
-bool line_has(const struct line *line, const nxl_holder *holder)
-{
-    for (size_t i = 0; i < line->shown; i++) {
-        if (nxl_holder_is(holder, line->list[i].who.value))
-            return true;
-    }
-    return false;
-}
-
 /* ---------------------------------------------------------------- printing */
 
 void line_print(const struct line *line)

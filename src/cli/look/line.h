@@ -37,9 +37,6 @@ const char *line_words(char *out, const struct line *line);
 /* How many wait, not counting the dead among the first thousand. */
 size_t line_waiting(const struct line *line);
 
-/* Is the holder one of the waiters that were read? */
-bool line_has(const struct line *line, const nxl_holder *holder);
-
 /* Prints "  line: 3 waiting" and a row for each of the first waiters, or why
  * the line is unknown; nothing if it is empty. */
 void line_print(const struct line *line);

@@ -23,9 +23,9 @@
 #include "cli/report/report.h"
 #include "model/companion.h"
 
-/* Is it a number that the locks themselves keep there? Then what that is, or
- * NULL. */
-static const char *own_number(
+/* Is it a number that the locks themselves keep there: a fencing counter, the
+ * mark of a line, or its gap? */
+static bool is_own_number(
     const struct session *session, const nxl_holder *holder)
 {
     enum companion what = COMPANIONS;
@@ -35,14 +35,10 @@ static const char *own_number(
     if (strspn(holder->value, "0123456789") != holder->value_length ||
         asprintf(&key, "%s%s", nxl_client_prefix(session->client),
             session->args->name) < 0)
-        return NULL;
+        return false;
     bool is = companion_of(slice_of(key), &what, &lock);
     free(key);
-    return is && what == COMPANION_COUNTER ? "a fencing counter"
-           : is && what == COMPANION_LINE_MARK
-               ? "the mark that somebody waits in line"
-           : is && what == COMPANION_GAP ? "the gap of a line"
-                                         : NULL;
+    return is && what != COMPANION_EVERY;
 }
 
 /* Is it no lock? Then an exit code, after reporting why not; otherwise 0. */
@@ -50,13 +46,13 @@ static int check_is_lock(
     const struct session *session, const nxl_holder *holder)
 {
     const struct args *args = session->args;
-    const char *number = own_number(session, holder);
     char words[HOLDER_WORDS];
 
     if (holder->truncated)
         say("'%s' is not a lock: its value is too long", args->shown);
-    else if (number)
-        say("'%s' is %s, not a lock", args->shown, number);
+    else if (is_own_number(session, holder))
+        say("'%s' is not a lock: nxlock keeps a number there for another name",
+            args->shown);
     else if (holder_is_data(holder))
         say("'%s' %s; it may be a program's data: if nothing needs it, "
             "remove it with redis-cli",
@@ -113,28 +109,17 @@ static int already_free(const struct session *session)
 /* Says who has the lock now, because a removal hands it over like a release. */
 static void report_next(struct session *session, const struct line *line)
 {
-    const char *name = session->args->shown;
-    char who[HOLDER_WHO];
+    char words[HOLDER_WORDS];
     struct holders next;
 
     if (line_waiting(line) == 0)
         return;
-    bool held = holders_look(session, &next) == NXL_OK;
-    for (size_t i = 0; held && i < next.held.count; i++) {
-        if (line_has(line, holders_at(&next, i))) {
-            say("the next in line, %s, has '%s' now",
-                holder_who(who, holders_at(&next, i)), name);
-            holders_free(&next);
-            return;
-        }
-    }
-    if (held)
-        say("%s %s '%s' now", holders_who(who, &next),
-            next.held.count == 1 ? "has" : "have", name);
-    else
-        say("the first in line takes '%s' as soon as it finds out that it is "
-            "free",
-            name);
+    int rc = holders_look(session, &next);
+    if (rc == NXL_OK || rc == NXL_FREE)
+        say("now '%s' is %s", session->args->shown,
+            rc == NXL_OK ? holders_words(words, &next)
+                         : "free; the first in line takes it as soon as it "
+                           "finds that out");
     holders_free(&next);
 }
 

@@ -208,25 +208,11 @@ bool session_may_fence(const struct session *session)
            !(args->shared && nxl_client_servers(session->client) > 1);
 }
 
-/* Reports --permits with several servers, which the library refuses too. */
-static bool say_several_servers(const struct session *session)
-{
-    if (session->args->permits <= 1 || nxl_client_servers(session->client) <= 1)
-        return false;
-    say("--permits %d needs one server: majorities of several servers would "
-        "grant more permits than that; give one URL, with replicas if the lock "
-        "must survive a failure",
-        session->args->permits);
-    return true;
-}
-
 static int open_lock(struct session *session, const char *label)
 {
     session->label = label;
     event_set_label(label);
     session->fenced = session_may_fence(session);
-    if (say_several_servers(session))
-        return EXIT_USAGE;
     int rc = make_lock(session);
     if (rc == NXL_E_INVALID && session->fenced)
         rc = session_drop_fence(session, "scheme=timestamp has none");
@@ -236,9 +222,10 @@ static int open_lock(struct session *session, const char *label)
     if (rc == NXL_E_INVALID && say_short_lease(session))
         return EXIT_USAGE;
     say("'%s': %s", session->args->shown, failure_words(why, rc));
-    if (rc != NXL_E_INVALID)
-        return exit_code_for(rc, EXIT_BUSY);
-    return EXIT_USAGE;
+    /* No request was sent: an option is wrong, or not for these servers. */
+    return rc == NXL_E_INVALID || rc == NXL_E_UNSUPPORTED
+               ? EXIT_USAGE
+               : exit_code_for(rc, EXIT_BUSY);
 }
 
 static bool is_ignored(int signo)
