@@ -78,7 +78,7 @@ static void join_at(struct line *l, uint64_t at)
     l->ahead = UINT32_MAX;
     l->token_due = guarded(GUARD_JOIN_ONCE);
     l->send_due = false;
-    l->cleanups_next_at = at;
+    l->act_at = at;
     if (at <= l->now && l->now < l->terms.wait_until)
         ask_now(l);
 }
@@ -155,14 +155,14 @@ static void plan_stay(struct line *l)
                            : stretched(beat, l->ahead, ms_to_ns(BEAT_FAR_MS));
     uint64_t jitter = pause / (polls ? 2 : 10);
     l->joins = false;
-    l->cleanups_next_at =
+    l->act_at =
         deadline_after(l->now, pause - backoff_random(&l->backoff, jitter + 1));
     /* A key may still exist in the millisecond in which it expires. */
     if (polls && l->left_ms >= 0)
-        l->cleanups_next_at = earlier(l->cleanups_next_at,
-            deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
+        l->act_at = earlier(
+            l->act_at, deadline_after_ms(l->now, (uint64_t)l->left_ms + 1));
     if (l->now < last)
-        l->cleanups_next_at = earlier(l->cleanups_next_at, last);
+        l->act_at = earlier(l->act_at, last);
 }
 
 /* No other poll can end in time, and the last answer will not be valid at the
@@ -276,7 +276,7 @@ static void take_fault(struct line *l, enum fault fault, bool unsure)
         give_up_token(l);
         join_at(l, retry_delay(l));
     } else {
-        l->cleanups_next_at = retry_delay(l);
+        l->act_at = retry_delay(l);
     }
 }
 
@@ -405,7 +405,7 @@ static void count_as_sent(struct line *l)
         l->by_message = m->state != MESSAGES_NONE;
         l->subscription = m->number + (m->state != MESSAGES_UP);
     }
-    l->cleanups_next_at = earlier(
+    l->act_at = earlier(
         deadline_after(l->now, l->terms.answer_timeout_ns), l->terms.end);
 }
 
@@ -447,7 +447,7 @@ static void give_up_request(struct line *l)
     } else {
         l->in_flight = l->hint_pending = false;
         l->abandon_due = true;
-        l->cleanups_next_at = retry_delay(l);
+        l->act_at = retry_delay(l);
     }
 }
 
@@ -457,8 +457,7 @@ void line_tick(struct line *l, uint64_t now)
     if (l->decision != LINE_OPEN || l->now < line_wake(l))
         return;
     /* A STAY that was planned before the end of the wait is still sent. */
-    bool stays = !l->in_flight && !l->joins &&
-                 l->cleanups_next_at <= l->terms.wait_until;
+    bool stays = !l->in_flight && !l->joins && l->act_at <= l->terms.wait_until;
     if (l->in_flight && l->now < l->terms.end) {
         give_up_request(l);
     } else if (l->now >= l->terms.wait_until &&
@@ -479,8 +478,7 @@ uint64_t line_wake(const struct line *l)
 {
     if (l->decision != LINE_OPEN)
         return NEVER;
-    return l->in_flight ? l->cleanups_next_at
-                        : earlier(l->cleanups_next_at, l->terms.wait_until);
+    return l->in_flight ? l->act_at : earlier(l->act_at, l->terms.wait_until);
 }
 
 enum line_verdict line_verdict(const struct line *l)

@@ -95,7 +95,7 @@ struct line {
     uint64_t now; /* the latest time handed in */
     /* The next request is due; or if one is under way, the time for its
      * answer ends. */
-    uint64_t cleanups_next_at;
+    uint64_t act_at;
     /* When a key without a TTL has ended the wait last. */
     uint64_t value_checked_at;
     unsigned joined_on;    /* connection over which the JOIN was answered */
