@@ -161,9 +161,10 @@ class Tap:
         if not good:
             self.bad = 1
             # meson test --print-errorlogs shows this, and not standard output.
-            calls = [f"at {os.path.basename(at.filename)}:{at.lineno}: "
-                     f"{at.line}" for at in traceback.extract_stack()
-                     if at.filename != __file__]
+            stack = ((os.path.basename(at.filename), at)
+                     for at in traceback.extract_stack())
+            calls = [f"at {file}:{at.lineno}: {at.line}" for file, at in stack
+                     if file.startswith("test_")]
             why = [f"failed: {self.about}{name}",
                    *str(note)[:6000].splitlines(), *calls[:0:-1]]
             print(*(f"# {line}" for line in why), sep="\n", file=sys.stderr,

@@ -49,6 +49,20 @@ static int end_scene(void **state)
     return 0;
 }
 
+/* Of each handle that has one; not again for the next handles with the same. */
+static void print_messages(void)
+{
+    const char *printed = "";
+    for (struct thing *t = NULL; (t = next_thing(t, A_LOCK));) {
+        const char *message = t->threaded ? "" : nxl_lock_errmsg(t->lock);
+        if (*message && strcmp(message, printed) != 0)
+            print_error("  %-9s says \"%s\"\n", t->name, message);
+        else if (*message)
+            print_error("  %-9s the same\n", t->name);
+        printed = *message ? message : printed;
+    }
+}
+
 static void fail_at(const struct scene_step *step)
 {
     memory_returns();
@@ -61,10 +75,9 @@ static void fail_at(const struct scene_step *step)
     if (cutting.cuts)
         print_error("  cut       behind byte %zu of the %s\n", cutting.behind,
             cutting.way == PROXY_UP ? "requests" : "replies");
-    for (struct thing *t = NULL; (t = next_thing(t, A_LOCK));)
-        if (!t->threaded && *nxl_lock_errmsg(t->lock))
-            print_error(
-                "  %-9s says \"%s\"\n", t->name, nxl_lock_errmsg(t->lock));
+    if (here)
+        print_error("  server    %s\n", here->name);
+    print_messages();
     fail();
 }
 
