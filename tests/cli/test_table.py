@@ -53,7 +53,8 @@ MISSPELT = (
 
 WORDS = (
     ("run x sleep 1", 64, "'sleep'", "nxlock run x -- sleep"),
-    ("run x make deploy", 64, "'make'", "nxlock run x -- make"),
+    ("run x make deploy", 64, "'make'", "nxlock run x -- make ..."),
+    ("run x make", 64, "'make'", "nxlock run x -- make", "!..."),
     ("run x ls -l", 64, "'ls'", "nxlock run x -- ls"),
     ("run x git checkout -- file", 64, "'git'", "NAME [OPTION...] -- CMD..."),
     ("run my lock -- true", 64, "unexpected 'lock' after NAME"),
