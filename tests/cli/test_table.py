@@ -40,6 +40,8 @@ MISSPELT = (
     ("run x --frobnicate -- true", 64, "'--frobnicate'", "nxlock run --help"),
     ("run x -nz -- true", 64, "'-nz'"),
     ("status x -n", 64, "status", "'-n'", "!did you mean"),
+    ("run x -pZqx7 -- true", 64, "no option '-p'"),
+    ("run -aZqx7 -- true", 64, "no option '-a'"),
     ("run x --json -- true", 64, "run", "'--json'"),
     ("acquire x -c true", 64, "acquire", "'-c'"),
     ("run x --timeout-ms 3 -- true", 64, "run has no option '--timeout-ms'"),
