@@ -163,14 +163,6 @@ static const struct field *find_field(
     return fields->name ? fields : NULL;
 }
 
-static void give_version(struct outcome *o, const int version[3])
-{
-    char text[64];
-    snprintf(
-        text, sizeof(text), "%d.%d.%d", version[0], version[1], version[2]);
-    give_text(o, text);
-}
-
 static void give_bytes(struct outcome *o, const char *text, size_t length)
 {
     o->none = !text;
@@ -199,7 +191,8 @@ static bool give_field(struct outcome *o, const struct field *fields,
     else if (field->type == FLAG)
         give_flag(o, *(const bool *)at);
     else if (field->type == VERSION)
-        give_version(o, (const int *)at);
+        give_text(o, formatted("%d.%d.%d", ((const int *)at)[0],
+                         ((const int *)at)[1], ((const int *)at)[2]));
     else if (field->type >= STATE)
         give_text(o, words_of[field->type][*(const int *)at]);
     else if (field->type == INT)

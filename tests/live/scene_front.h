@@ -7,8 +7,9 @@
 #include "live/scene_world.h"
 #include "support/front.h"
 
-/* "front", "front with records of 512 bytes"; its address. */
-static inline void make_front(struct words *words, char address[32])
+/* "front", "front with records of 512 bytes" */
+static inline void make_front(
+    const char *name, struct words *words, struct outcome *o)
 {
     unsigned record_most = 16384;
     uint16_t port = 0;
@@ -21,7 +22,9 @@ static inline void make_front(struct words *words, char address[32])
     if (!file.certificates)
         file_error("\"server certificates: all\" is not in the file");
     front_start(servers[0].dir, servers[0].path, record_most, &port);
-    snprintf(address, 32, "127.0.0.1:%u", (unsigned)port);
+    keep_value(name, formatted("127.0.0.1:%u", (unsigned)port));
+    keep_value("front port", word_number(port).text);
+    find_thing("front port", A_VALUE)->used = true;
 }
 
 static const struct field front_fields[] = {
@@ -35,7 +38,9 @@ static const struct field front_fields[] = {
 static inline void play_front(
     const struct subject *subject, struct words *words, struct outcome *o)
 {
-    char told[128] = "";
+    const char *told = "";
+    if (!front)
+        file_error("there is no front");
     if (has(words) && give_field(o, front_fields, front, words))
         return;
     if (accept(words, "heard")) {
@@ -51,11 +56,8 @@ static inline void play_front(
         if (accept(words, "over") && accept(words, "TLS"))
             front->version = 0x0301 + (int)number_of(take(words));
     } else {
-        while (has(words)) {
-            size_t n = strlen(told);
-            snprintf(told + n, sizeof(told) - n, "%s%s", n > 0 ? " " : "",
-                take(words)->text);
-        }
+        while (has(words))
+            told = joined(told, " ", take(words)->text);
         if (!front_told(told))
             file_error("a front knows no \"%s\"", told);
     }

@@ -12,8 +12,6 @@
 
 #include <sys/stat.h>
 
-enum { PATH_ROOM = 2 * LOCAL_PATH };
-
 static bool presents_another; /* than the certificate "server" */
 
 static inline int make_certificates(void)
@@ -28,11 +26,9 @@ static inline int make_certificates(void)
 /* The server answers with the certificate of that name. */
 static inline void present(struct redis *r, const char *name)
 {
-    char certificate[PATH_ROOM], key[PATH_ROOM];
-    snprintf(certificate, sizeof(certificate), "%s/%s.pem", r->dir, name);
-    snprintf(key, sizeof(key), "%s/%s.key", r->dir, name);
-    redis_run(r, "CONFIG", "SET", "tls-cert-file", certificate, "tls-key-file",
-        key, NULL);
+    redis_run(r, "CONFIG", "SET", "tls-cert-file",
+        formatted("%s/%s.pem", r->dir, name), "tls-key-file",
+        formatted("%s/%s.key", r->dir, name), NULL);
     presents_another = true;
 }
 
@@ -73,13 +69,12 @@ static inline void copy_file(
     const char *from, const char *path, bool in_one_step)
 {
     static char bytes[65536];
-    char part[PATH_ROOM + 8];
     FILE *in = fopen(from, "re");
     if (!in)
         file_error("there is no %s", from);
     size_t length = fread(bytes, 1, sizeof(bytes), in);
     fclose(in);
-    snprintf(part, sizeof(part), "%s%s", path, in_one_step ? ".part" : "");
+    const char *part = in_one_step ? formatted("%s.part", path) : path;
     write_file(part, bytes, length, 0600);
     if (in_one_step)
         assert_int_equal(rename(part, path), 0);
@@ -89,15 +84,13 @@ static inline void copy_file(
 static inline void play_file(
     const struct subject *subject, struct words *words, struct outcome *o)
 {
-    char path[PATH_ROOM], from[PATH_ROOM];
-    snprintf(path, sizeof(path), "%s/%s", servers[0].dir, subject->name);
+    const char *dir = servers[0].dir;
+    const char *path = formatted("%s/%s", dir, subject->name);
     bool replaced = accept(words, "replaced");
     if (replaced || accept(words, "overwritten")) {
         if (!accept(words, "by"))
             file_error("by what file?");
-        snprintf(
-            from, sizeof(from), "%s/%s", servers[0].dir, take(words)->text);
-        copy_file(from, path, replaced);
+        copy_file(formatted("%s/%s", dir, take(words)->text), path, replaced);
     } else if (accept(words, "holds")) {
         const struct word *text = take(words);
         mode_t mode = 0600;

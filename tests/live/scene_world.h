@@ -235,11 +235,10 @@ static pid_t speakers[8];
 static size_t speaker_count;
 
 /* says "bytes" at once, then closes */
-static void make_peer(const char *name, struct words *words)
+static void make_peer(const char *name, struct words *words, struct outcome *o)
 {
     struct speech speech = {.bytes = "", .at_once = false};
     uint16_t port;
-    char address[32];
     if (accept(words, "says")) {
         speech.bytes = words->at->text;
         speech.length = take(words)->length;
@@ -254,8 +253,7 @@ static void make_peer(const char *name, struct words *words)
     if (speaker_count == sizeof(speakers) / sizeof(speakers[0]))
         file_error("too many peers");
     speakers[speaker_count++] = speaker_start(&speech, &port);
-    snprintf(address, sizeof(address), "127.0.0.1:%u", (unsigned)port);
-    keep_value(name, address);
+    keep_value(name, formatted("127.0.0.1:%u", (unsigned)port));
 }
 
 static void stop_peers(void)
@@ -288,10 +286,11 @@ static void note_warning(void *arg, const char *text)
     client->warnings++;
 }
 
-static void add_parameter(char list[SCENE_ROOM], const char *parameter)
+/* Both with the mark between them, or the one that is not empty. */
+static const char *joined(const char *one, const char *mark, const char *other)
 {
-    size_t len = strlen(list);
-    snprintf(list + len, SCENE_ROOM - len, "%s%s", len ? "&" : "", parameter);
+    return formatted(
+        "%s%s%s", one, *one != '\0' && *other != '\0' ? mark : "", other);
 }
 
 /* "2", or "2..4": which places. */
@@ -307,71 +306,59 @@ static void read_range(struct words *words, size_t *first, size_t *count)
         file_error("there is no such server");
 }
 
-static const char *client_url(size_t index, bool proxied)
+/* Adds the URLs of the servers, which may be behind proxies. */
+static const char *add_servers(const char *list, size_t first, size_t count,
+    bool proxied, const char *parameters)
 {
-    if (proxied)
-        return proxied_url(index);
-    return here ? url_here(NULL) : url_of(index);
-}
-
-static void add_servers(
-    char *list, struct words *words, bool proxied, const char *parameters)
-{
-    size_t first = 0, count = on.servers;
-    if (words) {
-        if (!accept(words, "server") && !accept(words, "servers"))
-            file_error("to which servers?");
-        read_range(words, &first, &count);
+    for (size_t i = first; i < first + count; i++) {
+        const char *url = proxied ? proxied_url(i)
+                          : here  ? url_here(NULL)
+                                  : url_of(i);
+        list = joined(list, ",", joined(url, "?", parameters));
     }
-    for (size_t i = first; i < first + count; i++)
-        add_url(list, client_url(i, proxied), parameters);
-}
-
-/* The URL may have parameters of its own. */
-static void add_other(char *list, const char *url, const char *parameters)
-{
-    char whole[2 * SCENE_ROOM];
-    const char *more = *parameters == '\0' ? "" : strchr(url, '?') ? "&" : "?";
-    snprintf(whole, sizeof(whole), "%s%s%s", url, more, parameters);
-    add_url(list, whole, "");
+    return list;
 }
 
 /* "timeout_ms=200 poll=1 through proxy to servers 1..2 at redis://..." */
-static void client_urls(
-    struct words *words, char list[URLS_ROOM], nxl_client_options *options)
+static const char *client_urls(struct words *words, nxl_client_options *options)
 {
-    char parameters[SCENE_ROOM] = "";
+    const char *list = "";
+    const char *parameters =
+        joined(file.parameters, "&", here ? query_here() : "");
     bool proxied = false;
-    *list = '\0';
-    if (*file.parameters != '\0')
-        add_parameter(parameters, file.parameters);
-    if (here && *query_here() != '\0')
-        add_parameter(parameters, query_here());
     while (has(words)) {
-        if (accept(words, "through"))
+        if (accept(words, "through")) {
             proxied = accept(words, "proxy");
-        else if (accept(words, "to"))
-            add_servers(list, words, proxied, parameters);
-        else if (accept(words, "at"))
-            add_other(list, take(words)->text, parameters);
-        else if (accept(words, "with") && accept(words, "callback"))
+        } else if (accept(words, "to")) {
+            size_t first, count;
+            if (!accept(words, "server") && !accept(words, "servers"))
+                file_error("to which servers?");
+            read_range(words, &first, &count);
+            list = add_servers(list, first, count, proxied, parameters);
+        } else if (accept(words, "at")) {
+            const char *url = take(words)->text;
+            const char *mark = strchr(url, '?') ? "&" : "?";
+            list = joined(list, ",", joined(url, mark, parameters));
+        } else if (accept(words, "with") && accept(words, "callback")) {
             options->credentials = give_credentials;
-        else if (*list == '\0')
-            add_parameter(parameters, take(words)->text);
-        else
+        } else if (*list == '\0') {
+            parameters = joined(parameters, "&", take(words)->text);
+        } else {
             file_error("parameters come before the servers");
+        }
     }
-    if (*list == '\0')
-        add_servers(list, NULL, proxied, parameters);
+    return *list != '\0'
+               ? list
+               : add_servers(list, 0, on.servers, proxied, parameters);
 }
 
 static void make_client(
     const char *name, struct words *words, struct outcome *o)
 {
-    static char list[URLS_ROOM], message[1024];
+    static char message[1024];
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     struct thing *thing = add_thing(name, A_CLIENT);
-    client_urls(words, list, &options);
+    const char *list = client_urls(words, &options);
     options.credentials_arg = &callback;
     if (options.credentials || strstr(list, "password_file="))
         options.tracer = trace_hides;
@@ -459,7 +446,6 @@ static const char *const call_words[] = {[NXL_OP_ACQUIRE] = "acquire",
 /* The client's next event, as "hold of a: LOST"; or none. */
 static void give_event(struct outcome *o, struct thing *client)
 {
-    char text[128];
     nxl_event event;
     if (client->events > 0) {
         event = client->event[0];
@@ -471,10 +457,11 @@ static void give_event(struct outcome *o, struct thing *client)
         return;
     }
     const struct thing *t = thing_of(A_LOCK, event.lock);
-    snprintf(text, sizeof(text), "%s of %s: %s",
-        event.operation == NXL_OP_HOLD ? "hold" : call_words[event.operation],
-        t ? t->name : "another handle", result_name(event.result));
-    give_text(o, text);
+    give_text(
+        o, formatted("%s of %s: %s",
+               event.operation == NXL_OP_HOLD ? "hold"
+                                              : call_words[event.operation],
+               t ? t->name : "another handle", result_name(event.result)));
 }
 
 #endif

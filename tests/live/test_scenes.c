@@ -15,11 +15,6 @@
 
 static int begin_scene(void **state)
 {
-    for (size_t i = 0; i < on.servers; i++) {
-        if (servers[i].pid == 0)
-            redis_restart(&servers[i]);
-        redis_thaw(&servers[i]);
-    }
     callback_reset();
     if (file.changes)
         go_to(&strategy_places[CHANGING], true);
