@@ -154,9 +154,9 @@
  *     "of replies", "of the last 80 of replies".
  *
  * EXPECTATION: a result without NXL_; yes, no; a number, 5..9, 5.., ..9, above
- * 5; "text"; containing "part"; none; not X; X or Y; out of memory: E_NOMEM,
- * E_SYSTEM or E_UNREACHABLE, or of several servers UNKNOWN, with a message of
- * memory, and an allocation has failed. After it, or alone:
+ * 5; "text"; containing "part"; none; error; not X; X or Y; out of memory:
+ * E_NOMEM, E_SYSTEM or E_UNREACHABLE, or of several servers UNKNOWN, with a
+ * message of memory, and an allocation has failed. After it, or alone:
  *   saying "words", "more"       in the value or, of a call, in the handle's
  *                                message; "not saying": in none
  *   with held yes, token ""      more values; after inspect, once, tell, stats

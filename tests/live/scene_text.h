@@ -191,6 +191,8 @@ static inline bool meets_one(struct words *words, const struct outcome *o)
 {
     if (accept(words, "not"))
         return !meets_one(words, o);
+    if (accept(words, "error"))
+        return o->error;
     if (accept(words, "none"))
         return o->none;
     if (accept(words, "out") && accept(words, "of") && accept(words, "memory"))
