@@ -301,14 +301,12 @@ bool url_text(const char *url, const char *name, char *out, size_t size)
 
     if (!parse(&e, url))
         return false;
-    const struct settings *s = &e.settings;
-    const struct login_settings *asks = &s->sentinel_login;
+    const struct login_settings *own = &e.settings.login;
+    const struct login_settings *asks = &e.settings.sentinel_login;
     const struct {
         const char *name, *value;
-    } texts[] = {{"user", s->login.user}, {"password", s->login.password},
-        {"password_file", s->login.password_file},
-        {"sentinel_user", asks->user}, {"sentinel_password", asks->password},
-        {"cacert", s->cacert}, {"key", s->key}, {"prefix", s->prefix}};
+    } texts[] = {{"user", own->user}, {"password", own->password},
+        {"sentinel_user", asks->user}, {"sentinel_password", asks->password}};
     const char *value = NULL;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(name, texts[i].name) == 0)

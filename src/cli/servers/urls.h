@@ -44,9 +44,9 @@ struct url_facts url_facts(const char *url);
 /* The bit of a parameter. */
 uint64_t url_parameter(const char *name);
 bool url_has_parameter(const char *url, const char *name);
-/* The value of user, password, password_file, sentinel_user, sentinel_password,
- * cacert, key or prefix. False: the URL does not have it, or it is longer than
- * out. All that the library accepts fit in URL_VALUE_ROOM. */
+/* The value of user, password, sentinel_user or sentinel_password. False: the
+ * URL does not have it, or it is longer than out. All that the library accepts
+ * fit in URL_VALUE_ROOM. */
 #define URL_VALUE_ROOM 8193
 bool url_text(const char *url, const char *name, char *out, size_t size);
 /* Do both have the same scheme, address or Sentinels, and database? */
