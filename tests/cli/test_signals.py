@@ -182,7 +182,7 @@ class Room(Cases):
         run, pids = self.family("--ttl", "2s")
         # A key that ends a little before the lease does.
         left = int(self.server.cli("PTTL", "w"))
-        self.server.cli("SET", "before", "x", "PX", str(left - 100))
+        self.server.cli("SET", "before", "x", "PX", str(left - 500))
         began = time.monotonic()
         run.send(SIGKILL)
         code, _, _ = run.ends()

@@ -106,12 +106,12 @@ def cron(tap, nxlock, page, folder):
               "one directory")
     command = line.split(None, 5)[5].replace(FOLDER, folder)
     command = command.replace("/usr/local/bin/nxlock", nxlock) \
-        .replace("/usr/local/bin/backup", "sleep 0.4") \
-        .replace("-n ", "-n --ttl 600ms ")
+        .replace("/usr/local/bin/backup", "sleep 0.8") \
+        .replace("-n ", "-n --ttl 1500ms ")
     guarded = {**os.environ, "NXLOCK_URL": os.environ["NXLOCK_URL"] +
-               "?guard_failover=on&max_ttl_ms=600"}
+               "?guard_failover=on&max_ttl_ms=1500"}
     tap.check(await_(lambda: subprocess.run(
-        [nxlock, "run", "old-enough", "-n", "--ttl", "600ms", "--", "true"],
+        [nxlock, "run", "old-enough", "-n", "--ttl", "1500ms", "--", "true"],
         env=guarded, capture_output=True, timeout=60,
         check=False).returncode == 0), "the server is old enough")
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True,

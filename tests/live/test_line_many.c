@@ -35,8 +35,8 @@ static void set_stage(size_t count)
     for (size_t i = 0; i < count; i++) {
         char name[64];
         snprintf(name, sizeof(name), "name-of-two-and-thirty-bytes-%03zu", i);
-        stage.waits[i] = new_lock(stage.client, name, 20000);
-        stage.holds[i] = new_lock(stage.others, name, 20000);
+        stage.waits[i] = new_lock(stage.client, name, 60000);
+        stage.holds[i] = new_lock(stage.others, name, 60000);
     }
 }
 
