@@ -28,7 +28,8 @@ static struct contender {
 
 static uint64_t dice;
 static int cuts[COUNT];
-static bool running; /* the contenders */
+static int64_t stall_ms; /* for so long, at most, this thread did not run */
+static bool running;     /* the contenders */
 static atomic_bool closing;
 static atomic_int inside, together; /* holders; how often there were two */
 static atomic_int granted;
@@ -159,6 +160,8 @@ static void play(int seconds, int cut_ms)
     closing = false;
     inside = together = granted = lapsed = 0;
     start_contenders();
+    int64_t step_ms = test_now_ms();
+    stall_ms = 0;
     for (int now = 0; now < seconds * 1000 && together <= lapsed;
          now += STEP_MS) {
         /* In a calm moment a round is granted while an earlier one is late. */
@@ -175,6 +178,10 @@ static void play(int seconds, int cut_ms)
         }
         monitors_read();
         test_pause_ms(STEP_MS);
+        int64_t before = step_ms;
+        step_ms = test_now_ms();
+        if (step_ms - before > stall_ms)
+            stall_ms = step_ms - before;
     }
     end_contenders();
     hurry_all();
@@ -208,16 +215,27 @@ static int seconds(void)
     return full && strcmp(full, "1") == 0 ? 30 : 8;
 }
 
+/* On a machine that stands still for long, answers come later than the delays
+ * say, and connections are given up. */
+static bool kept_pace(void)
+{
+    print_message("# this machine stalled for %lld ms\n", (long long)stall_ms);
+    return stall_ms < 2 * BUDGET_MS;
+}
+
 static void late_at_random(void **state)
 {
     play(seconds(), 0);
     int lost = rounds_seen() - granted;
+    bool timely = kept_pace();
     assert_true(together <= lapsed);
     for (size_t i = 0; i < COUNT; i++) {
-        assert_int_equal(monitor[i].own_in_way, 0);
         assert_int_equal(monitor[i].twice, 0);
-        assert_int_equal(expired(i), 0);
         assert_false(redis_exists(&servers[i], "k"));
+        if (!timely)
+            continue;
+        assert_int_equal(monitor[i].own_in_way, 0);
+        assert_int_equal(expired(i), 0);
         /* Sent, up to twice late, with what undoes it twice late again. */
         assert_true(monitor[i].longest * 1e3 < 6 * BUDGET_MS + LATE_MS);
         assert_int_equal(proxy_accepted(proxies[i]), CLIENTS);
@@ -232,14 +250,17 @@ static void late_and_cut(void **state)
 {
     play(seconds(), 400);
     int lost = rounds_seen() - granted;
+    bool timely = kept_pace();
     assert_true(together <= lapsed);
     for (size_t i = 0; i < COUNT; i++) {
         assert_int_equal(monitor[i].twice, 0);
+        assert_false(redis_exists(&servers[i], "k"));
+        if (!timely)
+            continue;
         /* What a cut has left waits a moment, for each client. */
         assert_between(monitor[i].own_in_way, 0, CLIENTS * cuts[i]);
         /* The end of a client waits for 500 ms and no longer. */
         assert_between(expired(i), 0, 1);
-        assert_false(redis_exists(&servers[i], "k"));
         assert_between(
             proxy_accepted(proxies[i]), CLIENTS, CLIENTS * (1 + cuts[i]));
     }
