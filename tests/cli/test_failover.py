@@ -191,21 +191,22 @@ def several(tap, nxlock):
     as it has to be, one has just started, and one does not answer."""
     with Server() as old, Server() as young, Server() as silent:
         clean_environment(old)
+        lease = "--ttl", "2100ms", "--grace", "100ms"
         urls = ",".join(one.url for one in (old, young, silent))
-        os.environ["NXLOCK_URL"] = f"{urls}?max_ttl_ms=900&timeout_ms=100"
-        tap.equal(nx(nxlock, "run", "s", *LEASE, "-w", "20s", "--",
+        os.environ["NXLOCK_URL"] = f"{urls}?max_ttl_ms=2100&timeout_ms=500"
+        tap.equal(nx(nxlock, "run", "s", *lease, "-w", "20s", "--",
                   "true").returncode, 0, "three servers")
         young.restart()
         young.ready()
         silent.freeze()
-        done = nx(nxlock, "run", "s", *LEASE, "-n", "--", "true")
+        done = nx(nxlock, "run", "s", *lease, "-n", "--", "true")
         wait = time_left(done.stderr) + 5
-        tap.check(done.returncode == 69 and 5 < wait <= 8,
+        tap.check(done.returncode == 69 and 5 < wait <= 10,
                   "a refusal of several says for how long", done.stderr)
-        done = nx(nxlock, "run", "s", *LEASE, "-w", f"{wait}s", "--", "true")
+        done = nx(nxlock, "run", "s", *lease, "-w", f"{wait}s", "--", "true")
         tap.equal(done.returncode, 0, "and that wait is long enough")
         young.freeze()
-        done = nx(nxlock, "run", "s", *LEASE, "-n", "--", "true")
+        done = nx(nxlock, "run", "s", *lease, "-n", "--", "true")
         tap.equal(done.returncode, 69, "without a majority that answers")
 
 
