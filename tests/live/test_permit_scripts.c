@@ -354,167 +354,73 @@ static void another_clock(void **state)
     }
 }
 
-/* A user who may not do all of it does none of it (9). */
-static void half_permitted(void **state)
-{
-    static const char all[] = "~k ~{k}:nxl-* +get +getrange +pttl +zrange "
-                              "+time +exists +zadd +zrem +zcount +zscore "
-                              "+zremrangebyscore +pexpire +del";
-    static const char *const needed[] = {
-        "pexpire", "zadd", "del", "exists", "zrange"};
-    struct peer owner = peer;
-    redis_needs_acl(&server);
-    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-        char rights[400];
-        snprintf(rights, sizeof(rights), "%s -%s", all, needed[i]);
-        peer_as(&peer, rights);
-        struct outcome o = permit_verb("take", "a+1/4", LEASE_MS);
-        assert_kind(o, OUTCOME_FAULT);
-        assert_false(o.unsure);
-        assert_int_equal(redis_run(&server, "DBSIZE", NULL), 0);
-        redisFree(peer.c);
-    }
-    peer_as(&peer, all);
-    assert_kind(permit_verb("take", "a+1/4", LEASE_MS), OUTCOME_GRANTED);
-    assert_kind(permit_verb("take", "b+2/4", LEASE_MS), OUTCOME_GRANTED);
-    assert_kind(permit_verb("extend", "a+1/4", LEASE_MS), OUTCOME_MINE);
-    assert_kind(permit_verb("release", "a+1/4", LEASE_MS), OUTCOME_MINE);
-    redisFree(peer.c);
-    peer = owner;
-    /* Beside others: nothing changes. */
-    static const char *const beside[] = {"pexpire", "zadd", "zremrangebyscore",
-        "zrem", "zcount", "zrange", "pttl"};
-    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
-        char rights[400];
-        line_teardown(state);
-        line_setup(state);
-        owner = peer;
-        assert_null(permit_scene("take a+1/4 yes"));
-        snprintf(rights, sizeof(rights), "%s -%s", all, beside[i]);
-        peer_as(&peer, rights);
-        assert_kind(
-            permit_verb("take", "b+2/4", LEASE_MS + 1000), OUTCOME_FAULT);
-        redisFree(peer.c);
-        peer = owner;
-        assert_int_equal(permit_check().holders, 1);
-        assert_null(permit_scene("take b+2/4 yes; take c+2/4 no"));
-    }
-}
+/* ------------------------------------------------------------------- rights */
 
-/* Whoever may remove a holder has released it, whatever else is refused. */
-static void a_release_that_lacks_rights(void **state)
-{
-    (void)state;
-    static const char *const lacking[] = {"pexpire", "del", "zcount"};
-    struct peer owner = peer;
-    redis_needs_acl(&server);
-    for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
-        char rights[100];
-        assert_null(permit_scene("take a+1/4 yes; take b+1/4 yes;"
-                                 "join d+4/4 no"));
-        snprintf(rights, sizeof(rights), "~* &* +@all -%s", lacking[i]);
-        peer_as(&peer, rights);
-        assert_kind(permit_verb("release", "a+1/4", LEASE_MS), OUTCOME_MINE);
-        assert_kind(permit_verb("release", "b+1/4", LEASE_MS), OUTCOME_MINE);
-        redisFree(peer.c);
-        peer = owner;
-        const char *failed = permit_scene("release a+1/4 no; release b+1/4 no;"
-                                          "join d+4/4 yes; release d+4/4 yes;"
-                                          "take c+2/2 yes; release c+2/2 yes");
-        if (failed)
-            print_error("without %s: %s\n", lacking[i], failed);
-        assert_null(failed);
-        line_teardown(state);
-        line_setup(state);
-        owner = peer;
-    }
-}
+#define ALL "~* &* +@all"
+#define LEAST                                                                  \
+    "~k ~{k}:nxl-* +get +getrange +pttl +zrange +time +exists +zadd +zrem "    \
+    "+zcount +zscore +zremrangebyscore +pexpire +del"
 
-/* Who cannot be served must not stay in line: an error says that it has not
- * joined, so its client does not leave. Who is granted the lock is told so,
- * though those behind it cannot be served. */
-static void who_may_not_serve(void **state)
-{
-    static const struct {
-        const char *lacks, *before, *word, *token, *after;
-    } cases[] = {
-        {"del", "set x yes; join w+1/4 no; cmd DEL k", "join", "a+1/4",
-            "line 0; hold 0"},
-        {"zremrangebyscore", "take h+1/4 yes", "join", "a+1/4",
-            "line 0; hold 1; release h+1/4 yes; empty"},
-        {"zadd", "set x yes", "join", "a+1/4", "cmd DEL k; empty"},
-        {"zcount", "set x yes; join w+1/4 no; cmd DEL k", "join", "a",
-            "told w+1/4; line 0; hold 1"},
-        {"zremrangebyscore",
-            "set x yes; join a+1/4 no; join b+1/4 no; cmd DEL k", "stay",
-            "a+1/4", "line 0; hold 1; release a+1/4 yes; empty"},
-    };
-    redis_needs_acl(&server);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct peer owner = peer;
-        char rights[40];
-        assert_null(permit_scene(cases[i].before));
-        snprintf(rights, sizeof(rights), "~* &* +@all -%s", cases[i].lacks);
-        peer_as(&peer, rights);
-        struct outcome o = permit_verb(cases[i].word, cases[i].token, LEASE_MS);
-        redisFree(peer.c);
-        peer = owner;
-        bool stays = strcmp(cases[i].word, "stay") == 0;
-        assert_kind(o, stays ? OUTCOME_GRANTED : OUTCOME_FAULT);
-        assert_false(o.unsure);
-        const char *failed = permit_scene(cases[i].after);
-        if (failed)
-            print_error("without %s: %s\n", cases[i].lacks, failed);
-        assert_null(failed);
-        assert_null(permit_scene("quiet"));
-        line_teardown(state);
-        line_setup(state);
-    }
-}
+/* The steps, once without each of these commands. */
+static const struct {
+    const char *commands, *steps;
+} without_rights[] = {
+    /* A user who may not do all of it does none of it (9). */
+    {"pexpire zadd del exists zrange", "as " LEAST " -%s; take a+1/4 fault;"
+                                       "empty"},
+    {"get", "as " LEAST " -%s; take a+1/4 yes; take b+2/4 yes;"
+            "extend a+1/4 yes; release a+1/4 yes"},
+    {"pexpire zadd zremrangebyscore zrem zcount zrange pttl",
+        "take a+1/4 yes; as " LEAST " -%s; take b+2/4 21000 fault; as all;"
+        "hold 1; take b+2/4 yes; take c+2/4 no"},
+    /* Whoever may remove a holder has released it, whatever else is refused. */
+    {"pexpire del zcount",
+        "take a+1/4 yes; take b+1/4 yes; join d+4/4 no; as " ALL " -%s;"
+        "release a+1/4 yes; release b+1/4 yes; as all; release a+1/4 no;"
+        "release b+1/4 no; join d+4/4 yes; release d+4/4 yes; take c+2/2 yes;"
+        "release c+2/2 yes"},
+    /* Who cannot be served must not stay in line: an error says that it has not
+     * joined, so its client does not leave. Who is granted the lock is told so,
+     * though those behind it cannot be served. */
+    {"del", "set x yes; join w+1/4 no; cmd DEL k; as " ALL " -%s;"
+            "join a+1/4 fault; line 0; hold 0; quiet"},
+    {"zremrangebyscore", "take h+1/4 yes; as " ALL " -%s; join a+1/4 fault;"
+                         "as all; line 0; hold 1; release h+1/4 yes; empty;"
+                         "quiet"},
+    {"zadd", "set x yes; as " ALL " -%s; join a+1/4 fault; cmd DEL k; empty;"
+             "quiet"},
+    {"zcount", "set x yes; join w+1/4 no; cmd DEL k; as " ALL " -%s;"
+               "join a fault; told w+1/4; line 0; hold 1; quiet"},
+    {"zremrangebyscore", "set x yes; join a+1/4 no; join b+1/4 no; cmd DEL k;"
+                         "as " ALL " -%s; stay a+1/4 yes; as all; line 0;"
+                         "hold 1; release a+1/4 yes; empty; quiet"},
+    /* A token is not there only if that was seen; and a lease that is not
+     * extended does not become longer for the others. */
+    {"zrange", "take a+1/4 1000 yes; as " ALL " -%s; leave a+1/4 fault;"
+               "leave a no; as all; hold 1; release a+1/4 yes; empty"},
+    {"zadd", "take a+1/4 1000 yes; as " ALL " -%s; extend a+1/4 fault; as all;"
+             "hold 1; pttl 1000; release a+1/4 yes; empty"},
+    /* Whoever may leave the line has left it, whatever else is refused. */
+    {"zcount", "take h+1/4 yes; join a+4/4 no; join b+1/4 no; as " ALL " -%s;"
+               "leave a+4/4 yes; leave a+4/4 no; release x no; as all; quiet;"
+               "line 1; stay b+1/4 yes; hold 2"},
+    {"zcount", "take h+1/4 yes; join a no; join b+1/4 no; as " ALL " -%s;"
+               "leave a yes; leave a no; release x no; as all; quiet;"
+               "line 1; stay b+1/4 yes; hold 2"},
+};
 
-/* A token is not there only if that was seen; and a lease that is not extended
- * does not become longer for the others. */
-static void a_holder_that_lacks_rights(void **state)
+static void users_who_lack_rights(void **state)
 {
-    struct peer owner = peer;
-    (void)state;
     redis_needs_acl(&server);
-    assert_null(permit_scene("take a+1/4 1000 yes"));
-    peer_as(&peer, "~* &* +@all -zrange");
-    assert_kind(permit_verb("leave", "a+1/4", LEASE_MS), OUTCOME_FAULT);
-    assert_kind(permit_verb("leave", "a", LEASE_MS), OUTCOME_NOT_MINE);
-    redisFree(peer.c);
-    peer_as(&peer, "~* &* +@all -zadd");
-    assert_kind(permit_verb("extend", "a+1/4", LEASE_MS), OUTCOME_FAULT);
-    redisFree(peer.c);
-    peer = owner;
-    assert_null(permit_scene("hold 1; pttl 1000; release a+1/4 yes; empty"));
-}
-
-/* Whoever may leave the line has left it, whatever else is refused. */
-static void a_leave_that_lacks_rights(void **state)
-{
-    static const char *const tokens[] = {"a+4/4", "a"};
-    redis_needs_acl(&server);
-    for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
-        struct peer owner = peer;
-        char joins[40];
-        snprintf(joins, sizeof(joins), "join %s no", tokens[i]);
-        assert_null(permit_scene("take h+1/4 yes"));
-        assert_null(permit_scene(joins));
-        assert_null(permit_scene("join b+1/4 no"));
-        peer_as(&peer, "~* &* +@all -zcount");
-        assert_kind(permit_verb("leave", tokens[i], LEASE_MS), OUTCOME_MINE);
-        assert_kind(
-            permit_verb("leave", tokens[i], LEASE_MS), OUTCOME_NOT_MINE);
-        assert_kind(permit_verb("release", "x", LEASE_MS), OUTCOME_NOT_MINE);
-        redisFree(peer.c);
-        peer = owner;
-        assert_null(permit_scene("quiet; line 1; stay b+1/4 yes; hold 2;"
-                                 "release h+1/4 yes; release b+1/4 yes;"
-                                 "empty"));
-        line_teardown(state);
-        line_setup(state);
+    for (size_t i = 0; i < sizeof(without_rights) / sizeof(*without_rights);
+         i++) {
+        char commands[100], steps[600], *save;
+        snprintf(commands, sizeof(commands), "%s", without_rights[i].commands);
+        for (char *command = strtok_r(commands, " ", &save); command;
+             command = strtok_r(NULL, " ", &save)) {
+            snprintf(steps, sizeof(steps), without_rights[i].steps, command);
+            permit_play(&(struct permit_row){command, steps}, 1);
+        }
     }
 }
 
@@ -528,11 +434,7 @@ int main(void)
         scene(many_readers),
         scene(many_readers_and_damage),
         scene(another_clock),
-        scene(half_permitted),
-        scene(a_release_that_lacks_rights),
-        scene(who_may_not_serve),
-        scene(a_holder_that_lacks_rights),
-        scene(a_leave_that_lacks_rights),
+        scene(users_who_lack_rights),
     };
     return cmocka_run_group_tests_name(
         "permit_scripts", tests, live_unix, live_stop);
