@@ -2,8 +2,10 @@
 /*
  * Arguments that no scene can give: NULL, options of the structures, and
  * structures of other sizes, as programs have that were built with an older or
- * a newer header.
+ * a newer header; and questions that no server gets (scenes/ask has the
+ * answers to others).
  */
+#include "api/private.h"
 #include "live/live_rig.h"
 
 #define RUBBISH 0xee
@@ -183,6 +185,69 @@ static void holders_by_index(void **state)
     end(lock, client);
 }
 
+static void questions_that_are_refused(void **state)
+{
+    nxl_client *client = new_client("max_ttl_ms=45000");
+    struct answer *answer = NULL;
+    static const char *const words[] = {"PING", NULL};
+    static const size_t lengths[] = {4, 262141};
+    static char long_word[262142];
+    const char *const long_words[] = {"PING", long_word};
+    assert_int_equal(
+        client_ask(client, 0, 2, long_words, lengths, &answer), NXL_E_INVALID);
+    assert_contains(nxl_client_errmsg(client), "longer than 262144 bytes");
+    assert_int_equal(
+        client_ask(client, 1, 1, words, NULL, &answer), NXL_E_INVALID);
+    assert_contains(nxl_client_errmsg(client), "no server 1");
+    assert_int_equal(
+        client_ask(client, 0, 0, words, NULL, &answer), NXL_E_INVALID);
+    assert_int_equal(
+        client_ask(client, 0, 65, words, NULL, &answer), NXL_E_INVALID);
+    assert_contains(nxl_client_errmsg(client), "has 1 to 64 words");
+    assert_int_equal(
+        client_ask(client, 0, 1, NULL, NULL, &answer), NXL_E_INVALID);
+    assert_int_equal(
+        client_ask(client, 0, 1, words, NULL, NULL), NXL_E_INVALID);
+    assert_int_equal(
+        client_ask(client, 0, 2, words, NULL, &answer), NXL_E_INVALID);
+    assert_contains(nxl_client_errmsg(client), "word 2 of the query is NULL");
+    assert_int_equal(
+        client_ask(NULL, 0, 1, words, NULL, &answer), NXL_E_INVALID);
+    assert_int_equal(redis_clients(&server), 0);
+    assert_int_equal(nxl_client_max_ttl_ms(client), 45000);
+    assert_int_equal(nxl_client_fd(client) < 0, 0);
+    assert_int_equal(
+        client_ask(client, 0, 1, words, NULL, &answer), NXL_E_INVALID);
+    assert_null(answer);
+    assert_contains(nxl_client_errmsg(client), "event-loop API");
+    assert_int_equal(answer_count(NULL), 0);
+    assert_null(answer_item(NULL, 0, NULL));
+    answer_free(NULL);
+    nxl_client_free(client);
+}
+
+/* A Unix time is a token too. */
+static void whose_token_it_is(void **state)
+{
+    nxl_client *client = new_client("scheme=timestamp");
+    nxl_lock *lock = new_lock(client, "k", 5000);
+    nxl_holder holder = NXL_HOLDER_INIT;
+    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    assert_true(holder.ours);
+    assert_true(nxl_holder_is(&holder, nxl_lock_token(lock)));
+    assert_true(nxl_holder_is(&holder, holder.value));
+    assert_false(nxl_holder_is(&holder, foreign));
+    assert_false(nxl_holder_is(&holder, ""));
+    assert_false(nxl_holder_is(&holder, NULL));
+    assert_false(nxl_holder_is(NULL, foreign));
+    redis_run(&server, "SET", "k", foreign, NULL);
+    assert_result(nxl_lock_inspect(lock, &holder), NXL_OK, lock);
+    assert_true(nxl_holder_is(&holder, foreign));
+    assert_false(nxl_holder_is(&holder, nxl_lock_token(lock)));
+    end(lock, client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +255,8 @@ int main(void)
         live_test(prefix_of_the_options),
         live_test(holders_of_every_size),
         live_test(holders_by_index),
+        live_test(questions_that_are_refused),
+        live_test(whose_token_it_is),
     };
     return live_run_long("arguments");
 }

@@ -4,6 +4,7 @@
  * ever left asleep, however the others come, go, are cancelled or wait longer.
  * A thread that is left behind hangs the test, which support/test.h ends.
  */
+#include "api/private.h"
 #include "live_rig.h"
 
 #include <errno.h>
@@ -372,6 +373,79 @@ static void locks_come_and_go(void **state)
     free_all(THREADS, client);
 }
 
+/* ----------------------------------------------------- questions, a warning */
+
+static void *run_ask(void *argument)
+{
+    struct worker *w = argument;
+    char key[16];
+    const char *words[] = {"STRLEN", key};
+    for (unsigned i = 0; i < w->cycles; i++) {
+        struct answer *answer = NULL;
+        int length = (int)i % 100;
+        snprintf(key, sizeof(key), "k%d", length);
+        int rc = client_ask(w->client, 0, 2, words, NULL, &answer);
+        if (is_one_of(w, rc, NXL_OK, NXL_OK))
+            w->wrong += atoi(answer_item(answer, 0, NULL)) != length;
+        answer_free(answer);
+    }
+    return NULL;
+}
+
+/* Each gets the answer to its own question. */
+static void questions_beside_locks(void **state)
+{
+    char key[16], value[101] = "";
+    nxl_client *client = new_client("timeout_ms=20000");
+    for (int i = 0; i < 100; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        redis_run(&server, "SET", key, value, NULL);
+        value[i] = 'x';
+    }
+    make_locks(THREADS, client, NULL, 30000);
+    for (unsigned i = 0; i < THREADS; i++) {
+        worker[i].cycles = 100;
+        start(i, i % 2 ? run_own : run_ask);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        join(i);
+    assert_int_equal(redis_clients(&server), 1);
+    redis_run(&server, "FLUSHALL", NULL);
+    free_all(THREADS, client);
+}
+
+static nxl_client *warned;
+static atomic_int warnings;
+
+/* It may use the client. */
+static void on_warning(void *arg, const char *text)
+{
+    char description[256];
+    assert_true(
+        nxl_client_describe(warned, description, sizeof(description)) > 0);
+    nxl_lock_free(new_lock(warned, "other", 1000));
+    warnings++;
+}
+
+static void warned_once(void **state)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    char url[512];
+    snprintf(url, sizeof(url), "%s?scheme=timestamp", server_url);
+    options.warning = on_warning;
+    warnings = 0;
+    assert_int_equal(nxl_client_new(&warned, url, &options), NXL_OK);
+    make_locks(THREADS, warned, NULL, 30000);
+    for (unsigned i = 0; i < THREADS; i++) {
+        worker[i].cycles = 20;
+        start(i, run_own);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        join(i);
+    assert_int_equal(warnings, 1);
+    free_all(THREADS, warned);
+}
+
 /* ------------------------------------------------- the server stands still */
 
 static void a_frozen_server_under_waiting_threads(void **state)
@@ -414,6 +488,8 @@ int main(void)
         threads_test(cancelled_while_waiting),
         threads_test(cancelled_or_granted),
         threads_test(locks_come_and_go),
+        threads_test(questions_beside_locks),
+        threads_test(warned_once),
         threads_test(a_frozen_server_under_waiting_threads),
     };
     return live_run_long("threads");
