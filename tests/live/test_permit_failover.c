@@ -9,7 +9,49 @@
  *                                    the pause, no more at once than fit
  */
 #include "live/failover_rig.h"
-#include "live/kinds_rig.h"
+
+enum { EXCLUSIVE, SHARED, PERMITS, KINDS };
+
+/* together: how many handles are to hold it at once: as many as may, or some */
+static const struct lock_kind {
+    const char *name;
+    int together;
+    nxl_lock_options options;
+} kinds[KINDS] = {
+    {"exclusive", 1, {.size = sizeof(nxl_lock_options)}},
+    {"shared", 4, {.size = sizeof(nxl_lock_options), .shared = 1}},
+    {"permits", 4, {.size = sizeof(nxl_lock_options), .permits = 4}},
+};
+
+static nxl_lock *of_kind(
+    nxl_client *client, int kind, int64_t ttl_ms, bool renew)
+{
+    nxl_lock_options options = kinds[kind].options;
+    options.ttl_ms = ttl_ms;
+    options.renew = renew;
+    return live_lock(client, "k", &options, kinds[kind].name, kind);
+}
+
+static bool is_set(struct redis *r)
+{
+    redisReply *type = redis_command(r, "TYPE", "k", NULL);
+    bool is = strcmp(type->str, "zset") == 0;
+    freeReplyObject(type);
+    return is;
+}
+
+/* How many hold "k" by that server, with those whose lease is over and whom
+ * nothing has removed yet. */
+static long long holders_at(struct redis *r)
+{
+    return is_set(r) ? redis_run(r, "ZCARD", "k", NULL) - 1
+                     : redis_exists(r, "k");
+}
+
+static long long waiters_at(struct redis *r)
+{
+    return redis_run(r, "ZCARD", "{k}:nxl-l", NULL);
+}
 
 enum { MOST = 4 };
 

@@ -6,6 +6,7 @@
  *
  * Leases of at most 3 s: after a failover no lock is granted for 6 s.
  */
+#define TEST_TIMEOUT_S 240
 #include "support/test.h"
 
 #include <netdb.h>
@@ -320,15 +321,13 @@ static bool begins_failover(void)
     return begun;
 }
 
-/* SENTINEL FAILOVER, until most name the other server, whose URL is returned.
- */
-static const char *fail_over(void)
+/* SENTINEL FAILOVER, until most name the other server, which is returned. */
+static struct redis *fail_over(void)
 {
-    const struct redis *next =
-        is_named(replica.plain_port) ? &server : &replica;
+    struct redis *next = is_named(replica.plain_port) ? &server : &replica;
     assert_eventually(begins_failover());
     assert_eventually(is_named(next->plain_port));
-    return next->url;
+    return next;
 }
 
 static bool is_at(nxl_client *client, const char *url)
@@ -346,8 +345,8 @@ static void a_renewed_lock_is_kept(void **state)
     nxl_lock *held = kept_lock(client, "k", &options);
     nxl_lock *other = new_lock(client, "other", TTL_MS);
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
-    const char *next = fail_over();
-    assert_eventually(is_at(client, next));
+    const struct redis *next = fail_over();
+    assert_eventually(is_at(client, next->url));
     assert_true(nxl_lock_held(held));
     assert_result(nxl_lock_acquire(other, 0), NXL_E_REFUSED, other);
     assert_contains(nxl_lock_errmsg(other), "it grants locks again in");
@@ -380,13 +379,6 @@ static void a_short_lease_is_renewed_after_a_failover(void **state)
     end(held, idle);
 }
 
-static uint64_t count_unconfirmed(nxl_client *client)
-{
-    nxl_stats stats;
-    assert_int_equal(nxl_client_stats(client, &stats, sizeof(stats)), NXL_OK);
-    return stats.unconfirmed;
-}
-
 /* Which has to extend its lease first, so that a replica has it. */
 static void a_waiter_is_granted_the_lock_after_a_failover(void **state)
 {
@@ -395,18 +387,59 @@ static void a_waiter_is_granted_the_lock_after_a_failover(void **state)
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     nxl_lock *other = new_lock(theirs, "k", 1000);
     assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
-    const char *url = fail_over();
+    const char *url = fail_over()->url;
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
     assert_true(is_at(client, url));
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     assert_result(nxl_lock_acquire(other, PAUSE_MS), NXL_OK, other);
-    uint64_t unconfirmed = count_unconfirmed(client);
+    uint64_t unconfirmed = stats_of(client).unconfirmed;
     assert_result(nxl_lock_acquire(lock, TTL_MS), NXL_OK, lock);
-    assert_int_equal(count_unconfirmed(client), unconfirmed);
+    assert_int_equal(stats_of(client).unconfirmed, unconfirmed);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     end(other, theirs);
     end(lock, client);
+}
+
+/* All permits are held, and others wait in line for them. The holders keep
+ * theirs by renewal; then, one for each that leaves, the others are granted
+ * one, which they confirm by a write of their own. */
+static void permits_are_kept_over_a_failover(void **state)
+{
+    enum { PERMITS = 2 };
+    static struct waiter waits[PERMITS];
+    nxl_client *client[2 * PERMITS];
+    nxl_lock *lock[2 * PERMITS];
+    for (int i = 0; i < 2 * PERMITS; i++) {
+        bool holds = i < PERMITS;
+        client[i] =
+            client_by(SENTINELS, "svc", holds ? "" : "&wait_replicas=1");
+        lock[i] = lock_with(client[i], "k", .ttl_ms = TTL_MS,
+            .permits = PERMITS, .renew = holds);
+        if (holds)
+            assert_result(nxl_lock_acquire(lock[i], PAUSE_MS), NXL_OK, lock[i]);
+        else
+            waiter_start(&waits[i - PERMITS], lock[i], PAUSE_MS);
+    }
+    struct redis *next = fail_over();
+    assert_eventually(redis_run(next, "ZCARD", "{k}:nxl-l", NULL) == PERMITS);
+    long confirmed = redis_calls(next, "wait");
+    assert_eventually(stats_of(client[0]).failovers == 1);
+    for (int i = 0; i < PERMITS; i++) {
+        assert_true(nxl_lock_held(lock[i]));
+        assert_int_equal(
+            nxl_lock_held(lock[PERMITS]) + nxl_lock_held(lock[PERMITS + 1]), i);
+        assert_result(nxl_lock_release(lock[i]), NXL_OK, lock[i]);
+        assert_eventually(
+            nxl_lock_held(lock[PERMITS]) + nxl_lock_held(lock[PERMITS + 1]) >
+            i);
+    }
+    for (int i = 0; i < PERMITS; i++)
+        assert_int_equal(waiter_join(&waits[i]), NXL_OK);
+    assert_int_equal(redis_run(next, "ZCARD", "k", NULL), PERMITS + 1);
+    assert_true(redis_calls(next, "wait") >= confirmed + PERMITS);
+    for (int i = 0; i < 2 * PERMITS; i++)
+        end(lock[i], client[i]);
 }
 
 static void told(struct redis *r, const char *command)
@@ -468,6 +501,7 @@ int main(void)
         /* A Sentinel that was stopped takes part in no failover for 30 s. */
         sentinel_test(a_renewed_lock_is_kept),
         failover_test(a_waiter_is_granted_the_lock_after_a_failover),
+        failover_test(permits_are_kept_over_a_failover),
         failover_test(a_short_lease_is_renewed_after_a_failover),
         failover_test(an_address_may_be_spare),
         failover_test(one_may_be_down),
