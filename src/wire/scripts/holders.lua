@@ -10,8 +10,8 @@
 -- without a head is no lock. The key expires with the last lease. A lease that
 -- is over counts as gone, even if its member is still there.
 local FAR = 17592186044416
--- Does the error say that the key holds another type, or a sorted set that is no
--- lock?
+-- Does the error say that the key holds another type, or a sorted set that is
+-- no lock?
 local function is_other_type(failure)
     return string.find(failure.err, 'wrong kind')
 end
