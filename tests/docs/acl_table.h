@@ -2,7 +2,7 @@
 /*
  * The one table of permissions: the least that each feature needs of an ACL,
  * and what happens without each of them. acl_table.py makes docs/acl.md from
- * it, check_acl.py compares doctor's remedy with it, and live/test_acl_least.c
+ * it, check_pages.py compares doctor's remedy with it, and test_acl_least.c
  * tries every row on a real server.
  */
 #ifndef NXLOCK_TESTS_DOCS_ACL_TABLE_H

@@ -20,7 +20,7 @@
  * of other names that end like this one, such as nxl:UUID:x:NAME. */
 #define ANY_UUID "????????????????????????????????????"
 
-/* The commands of the line for doctor in docs/acl.md; tests/docs/check_acl.py
+/* The commands of the line for doctor in docs/acl.md; tests/docs/check_pages.py
  * compares. */
 #define COMMANDS                                                               \
     "+set +evalsha +eval +getrange +del +pttl +time +zrange +zrem +exists "    \
