@@ -3,14 +3,15 @@
 
 A row is (line, exit code, what is printed...). A line is words as in a shell.
 Words before the command change its surroundings: "NAME=VALUE" sets a variable,
-"?QUERY" or "&QUERY" is added to NXLOCK_URL, "offline" takes the network away.
-Its standard output is "> FILE" at the end, or "> closed", "> gone", a pipe
-without a reader, or "> unwritable". What is printed is part of standard output
-or standard error; "!TEXT" is in neither, "~REGEX" matches a line of standard
-output, "=REGEX" all of it, "once TEXT" is on standard error once, "" means that
-nothing is printed, a number is the most seconds it may take. (LEVEL, SUBJECT,
-REGEX) is a line of doctor with these, (None, SUBJECT, REGEX) is none; doctor
-leaves no key, and its exit code is that of the worst line.
+"?QUERY" or "&QUERY" is added to NXLOCK_URL, "offline" takes the network away,
+"nobody" is another user, if this one is root. Its standard output is "> FILE"
+at the end, or "> closed", "> gone", a pipe without a reader, or "> unwritable".
+What is printed is part of standard output or standard error; "!TEXT" is in
+neither, "~REGEX" matches a line of standard output, "=REGEX" all of it, "once
+TEXT" is on standard error once, "" means that nothing is printed, a number is
+the most seconds it may take. (LEVEL, SUBJECT, REGEX) is a line of doctor with
+these, (None, SUBJECT, REGEX) is none; doctor leaves no key, and its exit code
+is that of the worst line.
 
 Other rows are ("db COMMAND...", what the server answers), which may be two
 numbers, or a pattern that is waited for; ("write FILE", its text) before a
@@ -23,8 +24,8 @@ of the test's values. In {d} are a file "plain", "socket" of a server that is
 gone, and a folder in place of the file that BGSAVE writes.
 
 For every line: what exits with 64 to 78, or was busy, leaves all keys as they
-are and starts no CMD, which is "touch {started}" where it matters; after any
-other line no key "a" is left.
+are and starts no CMD, which is "touch {started}" where it matters; no line
+leaves a key "a" that was not there.
 """
 
 import os
@@ -101,10 +102,14 @@ class Table(Cases):
         """Its code, its output, what it said, the seconds it took."""
         words = shlex.split(self.fill(line))
         environment, before, stdout = dict(os.environ), [], subprocess.PIPE
-        while words and re.match(r"offline$|[?&]|[A-Z_]+=", words[0]):
+        while words and re.match(
+                r"(offline|nobody)$|[?&]|[A-Z_0-9]+=", words[0]):
             word = words.pop(0)
             if word == "offline":
                 before = ["unshare", "-rn"]
+            elif word == "nobody":
+                before = ["setpriv", "--reuid=65534", "--regid=65534",
+                          "--clear-groups"]
             elif word[0] in "?&":
                 environment["NXLOCK_URL"] += word
             else:
@@ -200,7 +205,8 @@ class Table(Cases):
         if doctor and "--json" not in line and self.contradicts(
                 wanted, answer[1]):
             faults.append("another exit code than its worst line has")
-        if any(key[0] == "a" for key in after):
+        if [any(key[0] == "a" for key in keys) for keys in (before, after)] == [
+                False, True]:
             faults.append("the lock 'a' is left")
         if re.fullmatch("[0-9a-f-]{36}\\S*\n", answer[1]):
             self.values["token"] = answer[1].strip()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_also.py PATH-OF-NXLOCK
+"""test_also.py NXLOCK
 
 Several names in one command (--also), on a real server: which command lines are
 refused, what is held while CMD runs, what is left when names are busy, lost or
@@ -15,13 +15,13 @@ import signal
 import sys
 import threading
 
-from rig import Cases, await_, nx, play
+from rig import await_, nx, play
+from table import Table, part
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 MANY = " ".join(f"--also n{i}" for i in range(64))
 
-# What is in place before, the command line, its exit code, words that it says
-# in this order. {n} is nxlock, {t} the token under which "a --also b" is held.
+# What is in place before, and a row. {token} is that of "a --also b".
 FREE, BOTH, ONE, OTHER = "", "a --also b", "a", "b"
 CASES = (
     # Command lines that are refused.
@@ -64,7 +64,7 @@ CASES = (
      "acquired 'e', 'd', ... and 'a' at once"),
     (FREE, "run a --also=--odd -v -- true", 0, "acquired 'a' and '--odd'"),
     (FREE, "run a --also b -n -- false", 1),
-    (FREE, "run a --also b --ttl 1s -v -- sleep 2", 0,
+    (FREE, "run a --also b --ttl 1s -v -- sleep 1", 0,
      "renewed 'a' and 'b', ", "released 'a' and 'b'"),
     (FREE, "wait b --also a -v", 0, "'b' and 'a' are free; waited"),
     (FREE, "run a --also b --permits 3 --weight 2 -v -- true", 0,
@@ -97,33 +97,54 @@ CASES = (
     ("LPUSH b data", "run a --also b -n -- true", 69, "cannot acquire 'b'"),
     ("LPUSH b data", "wait a --also b", 69, "cannot look at 'b'"),
     # By the token.
-    (BOTH, "renew b --also a {t} --ttl 40s -v", 0, "renewed 'b' and 'a', 39."),
-    (BOTH, "release b --also a {t} -v", 0, "released 'b' and 'a'"),
-    (BOTH, "renew a --also c {t}", 79, "cannot renew 'a' and 'c'",
+    (BOTH, "renew b --also a {token} --ttl 40s -v", 0,
+     "renewed 'b' and 'a', 39."),
+    (BOTH, "release b --also a {token} -v", 0, "released 'b' and 'a'"),
+    (BOTH, "renew a --also c {token}", 79, "cannot renew 'a' and 'c'",
      "'c': the lock is free"),
-    (BOTH, "release a --also c {t} -v", 79, "released 'a'",
+    (BOTH, "release a --also c {token} -v", 79, "released 'a'",
      "cannot release 'c'", "nxlock status c"),
     (OTHER, f"release a --also b {TOKEN}", 79, "cannot release 'a'",
      "cannot release 'b'"),
     # An enclosing run that waits for the inner one.
-    (FREE, "run a --also b -- {n} run b -- true", 64, "'b' is held by the "
+    (FREE, "run a --also b -- {nx} run b -- true", 64, "'b' is held by the "
      "enclosing", "deadlock"),
-    (FREE, "run b -- {n} run a --also b -- true", 64, "'b' is held by the "
+    (FREE, "run b -- {nx} run a --also b -- true", 64, "'b' is held by the "
      "enclosing"),
-    (ONE, "run b -- {n} run a --also b -- true", 64, "'b' is held by the "
+    (ONE, "run b -- {nx} run a --also b -- true", 64, "'b' is held by the "
      "enclosing"),
-    (FREE, "run b -- {n} wait a --also b", 64, "'b' is held by the enclosing"),
-    (FREE, "run a --also b -- {n} run c --also b -w 50ms -- true", 75),
-    (FREE, "run a --also b -- {n} run c --also d -- true", 0),
-    (FREE, "run a --also b -s -- {n} run b --also a -s -- true", 0),
+    (FREE, "run b -- {nx} wait a --also b", 64, "'b' is held by the enclosing"),
+    (FREE, "run a --also b -- {nx} run c --also b -w 50ms -- true", 75),
+    (FREE, "run a --also b -- {nx} run c --also d -- true", 0),
+    (FREE, "run a --also b -s -- {nx} run b --also a -s -- true", 0),
 )
 
-# The option, the end of the token, and whether there are fencing tokens.
-KINDS = (("", "", True), ("-s", "+1/0", True),
-         ("--permits 4 --weight 3", "+3/4", False))
+# What CMD has, in the environment of another run, and that both are held for
+# it: the option, the end of the token, and whether there are fencing tokens.
+OUTER = "NXLOCK_FENCE=7 NXLOCK_NAME_3=x NXLOCK_FENCE_2=8 NXLOCK_FENCE_64=9"
+HELD = tuple(row for option, share, fenced in (
+    ("", "", True), ("-s", r"\+1/0", True),
+    ("--permits 4 --weight 3", r"\+3/4", False)) for row in (
+        ("db FLUSHALL", "OK"),
+        (f"{OUTER} run b --also a {option} --prefix p: -- env", 0,
+         "NXLOCK_NAME=b\n", "NXLOCK_KEY=p:b\n", "NXLOCK_NAME_COUNT=2\n",
+         "NXLOCK_NAME_1=b\n", "NXLOCK_KEY_1=p:b\n", "NXLOCK_NAME_2=a\n",
+         "NXLOCK_KEY_2=p:a\n", "!NXLOCK_NAME_3", "!NXLOCK_FENCE=",
+         "!NXLOCK_FENCE_64", f"~NXLOCK_TOKEN=\\S*{share}@.*",
+         *((r"~NXLOCK_FENCE_1=\d\d+", r"~NXLOCK_FENCE_2=\d\d+") if fenced else
+           ("!NXLOCK_FENCE",))),
+        (f"run b --also a {option} -c 'for name in a b c; do {{nx}} run $name "
+         "-n -E 9 -- true; echo $?; done'", 0, "=9\n9\n0\n"),
+        ("db EXISTS a b c", "0")))
+AT_LEAST = (
+    ("run c --also d --at-least 1h -v -- true", 0,
+     "'c' and 'd' stay locked for"),
+    ("db EXISTS c d", "2"),
+    ("run e --also f --at-least 1h -- /no/command", 127),
+    ("db EXISTS e f", "0"))
 
 
-class Room(Cases):
+class Room(Table):
     def nx(self, words, **more):
         done = nx(self.program, *shlex.split(words), **more)
         return (done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -144,57 +165,18 @@ class Room(Cases):
         code, out, err = self.nx(f"acquire {state}")
         if code != 0:
             self.check(False, f"acquire {state}", err)
+        self.values["token"] = out.strip()
         return out.strip()
 
     def cases(self):
-        for state, words, wanted, *said in CASES:
-            token = self.prepare(state)
+        for state, words, *row in CASES:
+            self.prepare(state)
             before = self.locks()
-            code, _, err = self.nx(words.format(
-                n=self.program, t=token, url=self.server.url))
-            spoken = re.search(".*".join(map(re.escape, said)), err, re.S)
-            name = f"{f'[{state}] ' if state else ''}{words[:70]}: {wanted}"
-            self.check(code == wanted and spoken, name, (code, err, said))
+            self.about = f"[{state}] " if state else ""
+            self.row(words, *row)
             if not words.startswith(("release", "acquire")):
-                self.equal(self.locks(), before, name + ", the locks are as "
-                           "they were")
-
-    def held(self):
-        """What CMD has, and what others meet while it runs."""
-        for option, share, fenced in KINDS:
-            self.server.cli("FLUSHALL")
-            outer = {**os.environ, "NXLOCK_FENCE": "7", "NXLOCK_NAME_3": "x",
-                     "NXLOCK_FENCE_2": "8", "NXLOCK_FENCE_64": "9"}
-            code, out, err = self.nx(
-                f"run b --also a {option} --prefix p: -- env", env=outer)
-            got = dict(re.findall(r"^(NXLOCK_\w+)=(.*)$", out, re.M))
-            wanted = {"NXLOCK_NAME": "b", "NXLOCK_KEY": "p:b",
-                      "NXLOCK_NAME_COUNT": "2",
-                      "NXLOCK_NAME_1": "b", "NXLOCK_KEY_1": "p:b",
-                      "NXLOCK_NAME_2": "a", "NXLOCK_KEY_2": "p:a"}
-            name = f"run b --also a {option}:"
-            self.equal({key: got.get(key) for key in wanted}, wanted,
-                       f"{name} the names and keys")
-            numbers = [key for key in got if key.startswith("NXLOCK_FENCE")]
-            self.equal(sorted(numbers), ["NXLOCK_FENCE_1", "NXLOCK_FENCE_2"]
-                       if fenced else [], f"{name} the fencing tokens")
-            self.check(not fenced or min(int(got[key]) for key in numbers) > 9,
-                       f"{name} they are the server's", got)
-            self.check(share in got.get("NXLOCK_TOKEN", "?") and code == 0,
-                       f"{name} the token", (code, got, err))
-            self.check("NXLOCK_NAME_3" not in got,
-                       f"{name} nothing of an enclosing run is left", got)
-
-    def excludes(self):
-        for option, *_ in KINDS:
-            self.server.cli("FLUSHALL")
-            inner = " ; ".join(
-                f"{self.program} run {name} -n -E 9 -- true ; echo $?"
-                for name in ("a", "b", "c"))
-            _, out, err = self.nx(f"run b --also a {option} -c '{inner}'")
-            self.equal(out.split(), ["9", "9", "0"],
-                       f"run b --also a {option}: both are held while CMD runs")
-            self.equal(self.locks(), [], "and free afterwards" + err)
+                self.equal(self.locks(), before, f"{words[:70]}: the locks are "
+                           "as they were")
 
     def start(self, words, **more):
         return self.launch(*shlex.split(words), **more)
@@ -291,17 +273,6 @@ class Room(Cases):
         self.nx(f"release a {second}")
         wait.gives("then both are free", 0, "", "'a' and 'b' are free")
 
-    def at_least(self):
-        self.server.cli("FLUSHALL")
-        code, _, err = self.nx("run a --also b --at-least 1h -v -- true")
-        self.check(code == 0 and "'a' and 'b' stay locked for" in err,
-                   "--at-least keeps both", (code, err))
-        self.equal(self.locks(), ["a", "b"], "both are held")
-        self.server.cli("FLUSHALL")
-        code, _, err = self.nx("run a --also b --at-least 1h -- /no/command")
-        self.equal((code, self.locks()), (127, []),
-                   "but not if nothing ran: " + err)
-
     def events(self):
         """--log json: all have the names, some the busy one."""
         for words, state, busy in (
@@ -356,6 +327,7 @@ class Room(Cases):
 
 
 if __name__ == "__main__":
-    sys.exit(play(Room, Room.cases, Room.held, Room.excludes, Room.killed,
-                  Room.signalled, Room.lost, Room.one_refused, Room.waits_again,
-                  Room.at_least, Room.events, Room.crossing))
+    sys.exit(play(Room, Room.cases, part("held", HELD),
+                  part("at_least", AT_LEAST), Room.killed,
+                  Room.signalled, Room.lost, Room.one_refused,
+                  Room.waits_again, Room.events, Room.crossing))

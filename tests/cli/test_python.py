@@ -6,14 +6,14 @@ redis.lock.Lock of redis-py excludes nxlock and is excluded by it, neither
 removes the other's key, and a number both add to loses nothing.
 """
 
-import json
 import os
 import subprocess
 import sys
 import threading
 import time
 
-from rig import Cases, await_, nx, play, skip_all
+from rig import await_, nx, play, skip_all
+from table import Table
 
 DEBIANS_PYTHON = "/usr/bin/python3"
 
@@ -56,7 +56,7 @@ def work(server, number, locked):
             add(number)
 
 
-class Room(Cases):
+class Room(Table):
     def __init__(self, nxlock, server):
         super().__init__(nxlock, server)
         self.client, self.lock = theirs(server.socket)
@@ -73,27 +73,20 @@ class Room(Cases):
         self.check(self.lock.acquire(blocking=False), "they hold it")
         token = self.client.get("job")
         left = self.client.pttl("job")
-        for words in (["run", "job", "-n"], ["run", "job", "-w", "200ms"]):
-            got = self.nx(*words, "--", "touch", self.server.folder + "/ran")
-            self.equal(got.returncode, 75, " ".join(words) + " is busy")
-            self.check(not os.path.exists(self.server.folder + "/ran"),
-                       "and starts nothing")
-        self.equal(self.nx("acquire", "job", "-n").returncode, 75,
-                   "acquire is busy")
-        answer = json.loads(self.nx("status", "job", "--json").stdout)
-        self.equal(answer.get("value"), token.decode(),
-                   "status shows their token")
         uuid = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
-        for command in ("renew", "release"):
-            self.equal(self.nx(command, "job", uuid).returncode, 79,
-                       f"{command} is not ours to do")
+        self.rows(
+            ("run job -n -- touch {started}", 75),
+            ("run job -w 200ms -- touch {started}", 75),
+            ("acquire job -n", 75),
+            ("status job --json", 0, f'"value":"{token.decode()}"'),
+            (f"renew job {uuid}", 79),
+            (f"release job {uuid}", 79))
         self.equal(self.client.get("job"), token, "their key is untouched")
         self.check(self.client.pttl("job") <= left, "and not prolonged")
         self.check(self.lock.owned(), "and they own it")
         self.lock.release()
         self.equal(self.client.exists("job"), 0, "their release frees it")
-        self.equal(self.nx("run", "job", "-n", "--", "true").returncode, 0,
-                   "and then we have it")
+        self.row("run job -n -- true", 0)
 
     def we_exclude_them(self):
         token = self.nx("acquire", "job", "--ttl", "20").stdout.strip()
