@@ -258,18 +258,14 @@ class Room(Cases):
 
     def unlock_options(self):
         for words, said in (
-                ("--holder 6fa459ea --all", "exclude each other"),
-                ("--holder 6fa459ea --force", "exclude each other"),
-                ("--all --force", "exclude each other"),
-                ("--all --line", "exclude each other"),
-                ("--holder 6fa459", "needs the 8 characters"),
-                ("--holder 6fa459ea-", "needs the 8 characters"),
-                ("--holder 6fa459zz", "needs the 8 characters"), ("", "")):
-            code, _, err = self.nx(f"unlock job {words}")
-            self.check(code == 64 and said in err, f"unlock {words}", err)
+                *((words, "exclude each other") for words in (
+                    "--holder 6fa459ea --all", "--holder 6fa459ea --force",
+                    "--all --force", "--all --line")),
+                *((f"--holder {word}", "needs the 8 characters")
+                  for word in ("6fa459", "6fa459ea-", "6fa459zz")), ("", "")):
+            self.gives("options", f"unlock job {words}", 64, "", said)
         self.make("shared by three")
-        code, _, err = self.nx("unlock job --all")
-        self.check(code == 64 and "--yes" in err, "no terminal, no --yes", err)
+        self.gives("no terminal", "unlock job --all", 64, "", "--yes")
         first = self.tokens[0]
         twin = first[:8] + "-ee8a-4ca4-894e-db77e160355e+1/0"
         self.server.cli("ZADD", "job", "1" + "0" * 13, twin)

@@ -8,14 +8,14 @@ that is proposed means in a shell what it says. Each awkward name is tried with
 two of the lines in turn, and with NXLOCK_FULL=1 with all.
 """
 
-import json
 import os
 import re
 import subprocess
 import sys
 from urllib.parse import quote
 
-from rig import Cases, nx, play
+from rig import nx, play
+from table import Table
 
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 CONTROLS = {
@@ -40,7 +40,7 @@ AWKWARD = [
 WORDS = ["make it", "it's", "$(touch pasted)", "a;b", "*", "~", "#"]
 
 
-class Room(Cases):
+class Room(Table):
     def nx(self, *words):
         return nx(self.program, *words)
 
@@ -138,41 +138,26 @@ class Room(Cases):
 
     def told_apart(self):
         """Names that have something of a secret are shown as they are."""
-        folder = self.path("metrics")
-        os.mkdir(folder)
+        os.mkdir(self.path("metrics"))
         for name in ("mail:alice@example.com", "https://example.com/1", TOKEN,
                      f"order:{TOKEN}"):
-            word = name.encode()
-            self.equal(self.nx("status", name).stdout, word + b" free\n",
-                       f"{name}: status shows it")
-            got = self.nx("run", name, "-v", "--metrics", folder, "--", "sh",
-                          "-c", 'test "$NXLOCK_NAME" = "$0"', name)
-            self.equal(got.returncode, 0, f"{name}: NXLOCK_NAME has it")
-            self.check(b"acquired '%s'" % word in got.stderr,
-                       f"{name}: run -v shows it",
-                       got.stderr)
-            with open(os.path.join(folder, "nxlock_last_run_" + quote(
-                    name, safe="") + ".prom"), "rb") as metrics:
-                self.check(b'lock="%s"' % word in metrics.read(),
-                           f"{name}: the metrics have it")
-            self.server.cli("SET", name, TOKEN, "PX", "100000")
-            self.check(json.loads(self.nx("status", name, "--json").stdout)
-                       ["name"] == name, f"{name}: status --json shows it")
-            self.check(any(json.loads(line)["name"] == name for line in
-                       self.nx("list", "--json").stdout.splitlines()),
-                   f"{name}: list --json shows it")
-            self.check(word + b"\theld\t" in self.nx("list").stdout,
-                       f"{name}: list shows it")
+            self.rows(
+                (f"status {name}", 1, f"={name} free\n"),
+                (f"run {name} -v --metrics {{d}}/metrics -- sh -c "
+                 f"'test $NXLOCK_NAME = {name}'", 0, f"acquired '{name}'"),
+                (f"db SET {name} {TOKEN} PX 100000", "OK"),
+                (f"status {name} --json", 0, f'"name":"{name}"'),
+                (f"list {name} --json", 0, f'"name":"{name}"'),
+                (f"list {name}", 0, f"~{name}\theld\t.*"))
+            self.check(f'lock="{name}"' in self.text(
+                "metrics/nxlock_last_run_" + quote(name, safe="") + ".prom"),
+                f"{name}: the metrics have it")
             wide = self.on_terminal("list")[1]
             self.check(re.search(f"^{name} +held ", wide, re.M),
                        f"{name}: list at a terminal shows it", wide)
-            got = self.nx("unlock", name, "--force", "--yes")
-            self.check(b"'%s' is held" % word in got.stderr,
-                       f"{name}: unlock shows it", got.stderr)
-            got = self.nx("once", name, "--", "false")
-            self.check(b"nxlock once confirm %s" % word in got.stderr,
-                       f"{name}: once proposes a command for it",
-                       got.stderr)
+            self.rows(
+                (f"unlock {name} --force --yes", 0, f"'{name}' is held"),
+                (f"once {name} -- false", 1, f"nxlock once confirm {name}"))
         for name in ("a\nb", "\x1b[2J", "-\n"):
             got = self.nx("once", f"--name={name}", "--", "false")
             word = b"--name=NAME" if name[0] == "-" else b"NAME"

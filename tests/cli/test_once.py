@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from rig import Server, await_, code_name, nx, play
+from rig import await_, code_name, nx, play
 from table import Table, part
 from terminal import CTRL_C, Terminal
 
@@ -302,24 +302,53 @@ UNWRITABLE = tuple(row for to, why in (
         is_in("done"),
         (f"once a -q {work()} > {to}", 0, "")))
 
+# Work that nxlock itself stopped is not done: what CMD leaves behind ends only
+# when it is stopped.
+LEFT_OVER = (
+    *(row for script in (
+        "sleep 600 & exit 0",
+        r'sh -c "trap \"exit 0\" TERM; sleep 600 & wait" & exit 0',
+        r'sh -c "trap \"\" TERM; sleep 600" & exit 0',  # deaf to TERM
+        "setsid sleep 600 > /dev/null 2>&1 & exit 0",  # a daemon
+        'bash -c "echo x > >(sleep 600)"')  # the reader of what it printed
+      for row in (
+          *NEW,
+          (f"once a --grace 500ms --log json {work(script)}", 76,
+           "left processes behind; stopping them", "is in doubt: ",
+           "or forget if it was not", 'once "result":"doubt"',
+           'once "code":76,'),
+          is_in("doubt", '"code":76}'),
+          (f"once a {work()}", 76),
+          ran(1))),
+    *(row for code, words, wanted in ((3, "--done-on 0,3", 76),
+                                      (75, "--retry-on 75", 76),
+                                      (1, "--done-on 0", 1))
+      for row in (*NEW, (f"once a {words} {work(f'sleep 600 & exit {code}')}",
+                         wanted), is_in("doubt"))),
+    # What CMD waits for is not left behind.
+    *NEW,
+    (f"once a {work('sleep 0.5 & wait')}", 0),
+)
+# What a server that keeps nothing on disk is told.
+DURABLE = (
+    *NEW,
+    ("db CONFIG SET appendonly no", "OK"),
+    (f"?durable=1 once a {work()}", 78, "appendonly"),
+    ran(0),
+    ("once a -- true", 0, ""),
+    ("once b -v -- true", 0, "appendonly"),
+    ("db CONFIG SET appendonly yes", "OK"),
+    ("?durable=1 once c -- true", 0),
+)
+
 TABLES = {
     "outcomes": OUTCOMES, "codes": CODES, "fingerprints": FINGERPRINTS,
     "times": TIMES, "doubts": DOUBTS, "checks": CHECKS, "by_hand": BY_HAND,
     "actions": ACTIONS, "mistakes": MISTAKES, "unwritable": UNWRITABLE,
+    "left_over": LEFT_OVER, "durable": DURABLE,
 }
 
 # --------------------------------------------------------------------- stories
-
-# What CMD leaves behind: it ends only when it is stopped.
-LEFT_BEHIND = {
-    "a step in the background": "sleep 600 & exit 0",
-    "a step that ends well at TERM":
-        "sh -c 'trap \"exit 0\" TERM; sleep 600 & wait' & exit 0",
-    "one that is deaf to TERM":
-        "sh -c 'trap \"\" TERM; sleep 600' & exit 0",
-    "a daemon": "setsid sleep 600 > /dev/null 2>&1 & exit 0",
-    "the reader of what it printed": "bash -c 'echo x > >(sleep 600)'",
-}
 
 
 class Room(Table):
@@ -392,28 +421,7 @@ class Room(Table):
 
     # -------------------------------------------------------- what is left over
 
-    def left_over(self):
-        """Work that nxlock itself stopped is not done."""
-        for what, script in LEFT_BEHIND.items():
-            name = self.name()
-            err = self.once(
-                what, 76, name, "--grace", "500ms", "--log", "json",
-                *self.noting(name, script), state="doubt", said=(
-                    "left processes behind; stopping them", "is in doubt: ",
-                    "or forget if it was not"))
-            last = json.loads(err.splitlines()[-1])
-            self.equal((last["event"], last["result"], last["code"],
-                       self.record(name)["code"]), ("ended", "doubt", 76, 76),
-                      f"{what}: in the log, and on record")
-            self.once(f"{what}, the next run", 76, name, *self.noting(name),
-                      runs=1)
-        for code, words, wanted in ((3, ("--done-on", "0,3"), 76),
-                                    (75, ("--retry-on", "75"), 76),
-                                    (1, ("--done-on", "0"), 1)):
-            name = self.name()
-            self.once(f"exit {code}, {words[0]}, and a step is stopped", wanted,
-                      name, *words, *self.noting(
-                          name, f"sleep 600 & exit {code}"), state="doubt")
+    def left_running(self):
         name = self.name()
         got = nx(self.program, "once", name, "--leave-descendants",
                  *self.noting(name, "sleep 600 > /dev/null 2>&1 & echo $!"))
@@ -426,9 +434,6 @@ class Room(Table):
         self.check((got.returncode, b"left processes" in got.stderr) in
                    ((0, False), (76, True)),  # this machine may be slow
                    "what ends by itself at once is no doubt", got)
-        name = self.name()
-        self.once("what CMD waits for", 0, name,
-                  *self.noting(name, "sleep 0.5 & wait"))
 
     def unanswered(self):
         """A check that cannot find out, and a retry that fails."""
@@ -717,33 +722,12 @@ class Room(Table):
                        ([(0, "", ""), (0, "", ""), (0, "report\n", "")], 1),
                        "three hosts: one of them runs it and mails")
 
-    def durable(self):
-        """What a server that keeps nothing on disk is told."""
-        with Server() as forgetful:
-            url = forgetful.url
-            name = self.name()
-            self.once("durable=1 without a file", 78, name, "-u",
-                      url + "?durable=1", *self.noting(name), runs=0,
-                      said=("appendonly",))
-            self.gives("durable=1 without a file",
-                       ["run", name, "-u", url + "?durable=1", "--", "true"],
-                       78, "", "durable=1", "appendonly")
-            self.gives("nothing on disk",
-                       ["once", name, "-u", url, "--", "true"], 0)
-            self.gives("nothing on disk", ["once", self.name(), "-v", "-u", url,
-                                           "--", "true"], 0, "", "appendonly")
-            forgetful.cli("CONFIG", "SET", "appendonly", "yes")
-            forgetful.cli("CONFIG", "SET", "appendfsync", "always")
-            name = self.name()
-            self.once("durable=1 with a file", 0, name, "-u",
-                      url + "?durable=1", *self.noting(name), runs=1)
-
 
 if __name__ == "__main__":
     sys.exit(play(
-        Room, *(part(*table) for table in TABLES.items()), Room.left_over,
+        Room, *(part(*table) for table in TABLES.items()), Room.left_running,
         Room.unanswered, Room.in_progress, Room.outputs, Room.at_terminal,
         Room.stuck_reader, Room.lost, Room.silence,
         Room.answered_after_a_signal, Room.denied,
-        Room.interrupted, Room.few_descriptors, Room.hosts, Room.durable,
+        Room.interrupted, Room.few_descriptors, Room.hosts,
         options=("--appendonly", "yes", "--appendfsync", "always")))

@@ -115,6 +115,15 @@ VALUES = (
       for word in ("256", "-1", "x", "1x", "0x1")),
     ("run x --on-lost KILL -- true", 64,
      "--on-lost 'KILL' is not valid: use kill or warn"),
+    *((f"run x --log {what} {TOUCH}", 64, said) for what, said in (
+        ("file:", "file:PATH"), ("file", "file:PATH"), ("files:x", "file:PATH"),
+        ("sislog", "syslog"))),
+    *((f"run x -n --log file:{where} {TOUCH}", 78, why, f"'{where}'",
+       "another --log") for where, why in (
+           ("{d}", "Is a directory"), ("{d}/none/log", "No such file"),
+           ("{d}/socket", "No such device"),
+           ("/dev/null", "not a regular file"))),
+    ("db EXISTS {x}:f", "0"),
 )
 
 URLS = (
