@@ -53,12 +53,6 @@ static const struct row {
     {"rediss://h?sentinel_password=S3CRET", "sentinel_password is for"},
     {"unix:///s?sentinel_password_file=/p", "sentinel_password_file is for"},
     {"redis://h?sentinel_tls=0", "write redis+sentinel://host:26379/SERVICE"},
-    {"rediss://h?verify=yes", "must be full, ca or none"},
-    {"rediss://h?tls_min=1.1", "must be 1.2 or 1.3"},
-    {"rediss://h?ssl_ca_certs=/c", "belongs to redis-py; write cacert=FILE"},
-    {"rediss://h?verifyPeer=none", "write verify=full, ca or none"},
-    {"rediss://h?skip_verify=1",
-        "belongs to go-redis; write verify=none (HARM"},
 };
 
 static void combinations_are_checked(void **state)
