@@ -125,34 +125,6 @@ static void values_that_are_none(void **state)
     PLAY(rows);
 }
 
-/* An error is never yes, whatever else was read. */
-static void no_value_without_all_three_answers(void **state)
-{
-    static const char *const errors[] = {"-LOADING x\n", "-READONLY x\n",
-        "-OOM x\n", "-ERR strange\n", WRONGTYPE, NOPERM, UNKNOWN};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-        for (unsigned place = 0; place < 3; place++) {
-            static const char *const good[] = {":77", "$T", ":1"};
-            enum exchange_next next = EXCHANGE_WAIT;
-            char line[64];
-            snprintf(line, sizeof(line), "%.*s", (int)strcspn(errors[i], "\n"),
-                errors[i]);
-            begin('I', 1);
-            sends();
-            for (unsigned reply = 0; reply < 3; reply++) {
-                assert_int_equal(next, EXCHANGE_WAIT);
-                next = answer(reply == place ? line : good[reply]);
-            }
-            assert_int_not_equal(next, EXCHANGE_WAIT);
-            dialog = errors[i];
-            check(next == EXCHANGE_AGAIN || x.outcome.kind != OUTCOME_MINE,
-                outcome(), "not mine");
-        }
-    }
-}
-
 /* A stranger's value may be longer than what is kept of it. */
 static void a_long_value_is_kept_to_512_bytes(void **state)
 {
@@ -249,7 +221,6 @@ int main(void)
         cmocka_unit_test(a_value_is_read),
         cmocka_unit_test(a_key_that_ends_meanwhile_has_no_value),
         cmocka_unit_test(values_that_are_none),
-        cmocka_unit_test(no_value_without_all_three_answers),
         cmocka_unit_test(a_long_value_is_kept_to_512_bytes),
         cmocka_unit_test(a_value_without_memory_is_a_fault),
         cmocka_unit_test(words_without_memory_change_no_fault),

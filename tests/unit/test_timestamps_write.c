@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Acquiring by timestamps. A value that may still be valid is overwritten only
- * by a late GETSET without WATCH, and what that wrote is not undone. Nothing
- * that changes a key is sent unless MULTI was accepted.
+ * by a late GETSET without WATCH, and what that wrote is not undone. That
+ * nothing which changes a key is sent behind other replies is in
+ * tests/fuzz/watcher.h.
  */
 #include "support/test.h"
 #include "unit/strategy_rig.h"
@@ -263,87 +264,6 @@ static void which_reply_tells_what_was_written(void **state)
     assert_int_equal(exchange_deciding_reply(&x, false), -1);
 }
 
-/* ------------------------------------------------------------- all of them */
-
-/* Whatever replies come to WATCH, GETRANGE and MULTI: what changes the key is
- * sent only behind a past value, or our own, and an accepted MULTI. */
-static void all_replies_before_the_change(void **state)
-{
-    static const char *const words[] = {"+OK", "-NOPERM x", "-LOADING x",
-        "-WRONGTYPE x", ":1", "nil", "$", "$T", "$other", "$1600000000",
-        "$1600000000_T", "$2000000002", "$2000000002_T", "[+OK]"};
-    static const struct {
-        char letter;
-        unsigned char strategy, first, last; /* of the values that let it go */
-        const char *change;
-    } cases[] = {{'a', 2, 9, 10, "GETSET k 2000000003_T; EXEC"},
-        {'e', 2, 12, 12, "GETSET k 2000000003_T; EXEC"},
-        {'r', 2, 7, 12, "DEL k; EXEC"}};
-    const size_t count = sizeof(words) / sizeof(words[0]);
-
-    (void)state;
-    for (size_t n = 0; n < 3 * count * count * count; n++) {
-        size_t c = n % 3, a = n / 3 % count, b = n / 3 / count % count,
-               m = n / 3 / count / count;
-        char said[100];
-        begin_stamped(cases[c].letter, cases[c].strategy);
-        if (c == 0)
-            play(IS_PAST WATCH, NULL);
-        else
-            play(WATCH, NULL);
-        assert_int_equal(answer(words[a]), EXCHANGE_WAIT);
-        assert_int_equal(answer("[$2000000000 $0]"), EXCHANGE_WAIT);
-        assert_int_equal(answer(":-1"), EXCHANGE_WAIT);
-        assert_int_equal(answer(words[b]), EXCHANGE_WAIT);
-        enum exchange_next next = answer(words[m]);
-        snprintf(said, sizeof(said), "%c %s %s %s", cases[c].letter, words[a],
-            words[b], words[m]);
-        dialog = said;
-        bool value = b >= cases[c].first && b <= cases[c].last &&
-                     (c != 2 || (b != 8 && b != 9 && b != 11));
-        char sent[512] = "";
-        if (next == EXCHANGE_AGAIN)
-            strcpy(sent, sends());
-        bool changes = strcmp(sent, cases[c].change) == 0;
-        check(changes == (a == 0 && value && m == 0), sent, "the other way");
-        check(changes || (!strstr(sent, "GETSET") && !strstr(sent, "DEL ")),
-            sent, "no change");
-        if (m == 0)
-            check(changes || strcmp(sent, "DISCARD") == 0, sent, "DISCARD");
-        check((m == 0) == (dialect.in_transaction == &x), sent, "open");
-    }
-}
-
-/* Whatever TIME and TTL say: a key that may have an end is not taken over. */
-static void all_ends_and_times_before_the_change(void **state)
-{
-    static const char *const words[] = {"[$2000000000 $0]", ":-1", ":-2",
-        ":0", ":7", "+OK", "-NOPERM x", "-LOADING x", "-WRONGTYPE x", "nil",
-        "$", "$7", "[$1500000000 $0]", "[$5 $0]", "[:1 :2]", "[]"};
-    const size_t count = sizeof(words) / sizeof(words[0]);
-
-    (void)state;
-    for (size_t n = 0; n < 2 * count * count; n++) {
-        const char *time = words[n / 2 / count], *ttl = words[n / 2 % count];
-        bool bare = n % 2;
-        char said[100];
-        begin_stamped('a', bare ? 3 : 2);
-        play(bare ? SET ":0" : IS_PAST WATCH "+OK", NULL);
-        answer(time);
-        answer(ttl);
-        enum exchange_next next = answer("$1600000000");
-        if (!bare)
-            next = answer("+OK");
-        snprintf(said, sizeof(said), "%d %s %s", bare, time, ttl);
-        dialog = said;
-        const char *sent = next == EXCHANGE_AGAIN ? sends() : "";
-        bool known = time == words[0] || (bare && time[1] == 'N');
-        bool changes = strstr(sent, "GETSET") != NULL;
-        check(changes == (known && ttl[0] == ':' && ttl[1] == '-'), sent,
-            "the other way");
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,8 +276,6 @@ int main(void)
         cmocka_unit_test(taking_over_without_watch),
         cmocka_unit_test(a_bare_getset_on_its_way),
         cmocka_unit_test(which_reply_tells_what_was_written),
-        cmocka_unit_test(all_replies_before_the_change),
-        cmocka_unit_test(all_ends_and_times_before_the_change),
     };
     return cmocka_run_group_tests_name("timestamps_write", tests, NULL, NULL);
 }
