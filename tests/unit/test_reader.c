@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replies out of bytes: every kind, cut anywhere, many at once; and that
- * nothing a peer can send is kept without a limit or taken for an answer.
+ * Replies out of bytes: long ones, and that nothing a peer can send is kept
+ * without a limit. Every kind of reply, cut anywhere, is compared with a second
+ * reader by tests/fuzz/reply.c.
  */
 #include "support/test.h"
 
@@ -73,86 +74,6 @@ static void check_broken(
     assert_contains(said.data, more);
     assert_false(reader_feed(reader, "+OK\r\n", 5)); /* and stays so */
     assert_int_equal(reader_next(reader, (struct expected){0}, &reply), -1);
-}
-
-static void every_kind_is_read(void **state)
-{
-    (void)state;
-    none();
-    feed("+OK\r\n-ERR no\r\n:-42\r\n$-1\r\n*-1\r\n$3\r\nab\n\r\n$0\r\n\r\n"
-         "*0\r\n+\r\n:9223372036854775807\r\n:-9223372036854775808\r\n:0\r\n");
-    check(next(), REPLY_STATUS, "OK");
-    check(next(), REPLY_ERROR, "ERR no");
-    const struct reply *reply = next();
-    assert_int_equal(reply->kind, REPLY_INTEGER);
-    assert_int_equal(reply->integer, -42);
-    assert_int_equal(next()->kind, REPLY_NIL);
-    assert_int_equal(next()->kind, REPLY_NIL);
-    check(next(), REPLY_STRING, "ab\n");
-    check(next(), REPLY_STRING, "");
-    reply = next();
-    assert_int_equal(reply->kind, REPLY_ARRAY);
-    assert_int_equal(reply->count, 0);
-    check(next(), REPLY_STATUS, "");
-    assert_true(next()->integer == INT64_MAX);
-    assert_true(next()->integer == INT64_MIN);
-    reply = next();
-    assert_int_equal(reply->kind, REPLY_INTEGER);
-    assert_int_equal(reply->integer, 0);
-    none();
-}
-
-static const char full[] =
-    "*8\r\n+OK\r\n-NO way\r\n:7\r\n$-1\r\n*-1\r\n$5\r\n\r\n\0\xff+\r\n"
-    "$0\r\n\r\n:-1\r\n+after\r\n";
-
-static void check_full(const struct reply *r)
-{
-    assert_int_equal(r->kind, REPLY_ARRAY);
-    assert_int_equal(r->count, REPLY_ITEMS);
-    check(&r->items[0], REPLY_STATUS, "OK");
-    check(&r->items[1], REPLY_ERROR, "NO way");
-    assert_int_equal(r->items[2].kind, REPLY_INTEGER);
-    assert_int_equal(r->items[2].integer, 7);
-    assert_int_equal(r->items[3].kind, REPLY_NIL);
-    assert_int_equal(r->items[4].kind, REPLY_NIL);
-    assert_int_equal(r->items[5].kind, REPLY_STRING);
-    assert_int_equal(r->items[5].bytes.len, 5);
-    assert_memory_equal(r->items[5].bytes.data, "\r\n\0\xff+", 5);
-    check(&r->items[6], REPLY_STRING, "");
-    assert_int_equal(r->items[7].integer, -1);
-}
-
-static void a_reply_may_be_cut_anywhere(void **state)
-{
-    size_t len = sizeof(full) - 1, array = len - strlen("+after\r\n");
-
-    (void)state;
-    /* In two, at each place. */
-    for (size_t at = 0; at <= len; at++) {
-        assert_true(reader_feed(reader, full, at));
-        if (at < array) {
-            none();
-            none();
-        } else {
-            check_full(next());
-        }
-        assert_true(reader_feed(reader, full + at, len - at));
-        if (at < array)
-            check_full(next());
-        check(next(), REPLY_STATUS, "after");
-        none();
-    }
-    /* Into single bytes. */
-    for (size_t i = 0; i < len; i++) {
-        assert_true(reader_feed(reader, full + i, 1));
-        if (i + 1 == array)
-            check_full(next());
-        else if (i + 1 == len)
-            check(next(), REPLY_STATUS, "after");
-        else
-            none();
-    }
 }
 
 static void bytes_fed_may_be_overwritten(void **state)
@@ -245,20 +166,6 @@ static void a_longer_text_is_cut(void **state)
     }
 }
 
-/* Only a string can be that long; nothing else is, and no value is cut. */
-static void nothing_else_is_cut(void **state)
-{
-    static const char *const heads[] = {"+", "-", "*1\r\n$32769\r\n"};
-    static char text[READER_TEXT + 32];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        int len = snprintf(
-            text, sizeof(text), "%s%0*d\r\n", heads[i], READER_TEXT + 1, 0);
-        check_broken(text, (size_t)len, "longer than any this", ", in: ");
-    }
-}
-
 static void what_breaks_the_protocol_is_shown(void **state)
 {
     static const struct {
@@ -287,19 +194,6 @@ static void what_breaks_the_protocol_is_shown(void **state)
     /* Refused by 0.14 for the number, later for the count. */
     check_broken("*4294967295\r\n", 13, ", in: *4294967295", "");
     check_broken("*9223372036854775807\r\n", 22, ", in: *9223372036854", "");
-}
-
-static void resp3_is_refused(void **state)
-{
-    static const char *const replies[] = {"_\r\n", "#t\r\n", ",1.5\r\n",
-        "(12345678901234567890\r\n", "=7\r\ntxt:abc\r\n", "%0\r\n",
-        "%1\r\n+a\r\n+b\r\n", "~1\r\n+a\r\n", ">1\r\n+a\r\n", "!3\r\nabc\r\n",
-        "|1\r\n+a\r\n+b\r\n", "*1\r\n_\r\n", "*1\r\n#t\r\n", ">-1\r\n",
-        "%-1\r\n", "*?\r\n"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++)
-        check_broken(replies[i], strlen(replies[i]), ", in: ", "");
 }
 
 static void nothing_waits_for_ever(void **state)
@@ -334,16 +228,6 @@ static void nothing_waits_for_ever(void **state)
     assert_true(reader_feed(reader, much, sizeof(much)));
     assert_true(reader_feed(reader, much, 0));
     assert_false(reader_feed(reader, much, 1));
-}
-
-static void depth_costs_nothing(void **state)
-{
-    static char deep[4 * 50000];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(deep); i += 4)
-        memcpy(deep + i, "*1\r\n", 4);
-    check_broken(deep, sizeof(deep), "array inside an array", "*1");
 }
 
 static void reset_forgets(void **state)
@@ -399,16 +283,11 @@ static void idle_is_when_all_was_taken(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        TEST(every_kind_is_read),
-        TEST(a_reply_may_be_cut_anywhere),
         TEST(bytes_fed_may_be_overwritten),
         TEST(a_long_text_fits_exactly),
         TEST(a_longer_text_is_cut),
-        TEST(nothing_else_is_cut),
         TEST(what_breaks_the_protocol_is_shown),
-        TEST(resp3_is_refused),
         TEST(nothing_waits_for_ever),
-        TEST(depth_costs_nothing),
         TEST(reset_forgets),
         TEST(idle_is_when_all_was_taken),
     };
