@@ -141,12 +141,6 @@ static inline struct outcome line_verb(
 #define release(token) line_verb(&peer, VERB_RELEASE, token, "")
 
 #define assert_kind(got, expected) assert_int_equal((got).kind, expected)
-#define assert_busy(got, is_first)                                             \
-    do {                                                                       \
-        struct outcome line_o = (got);                                         \
-        assert_int_equal(line_o.kind, OUTCOME_BUSY);                           \
-        assert_int_equal(line_o.ahead == 0, is_first);                         \
-    } while (0)
 
 static inline void held_by(const char *token, int64_t ttl_ms)
 {
@@ -257,14 +251,6 @@ static inline void peer_as(struct peer *p, const char *rights)
     r = redisCommand(p->c, "AUTH u x");
     assert_int_equal(r->type, REDIS_REPLY_STATUS);
     freeReplyObject(r);
-}
-
-static inline long long denials(void)
-{
-    redisReply *r = redis_command(&server, "ACL", "LOG", NULL);
-    long long count = (long long)r->elements;
-    freeReplyObject(r);
-    return count;
 }
 
 #endif

@@ -157,17 +157,12 @@ static inline struct permit_state permit_look(int64_t shifted)
     return s;
 }
 
-static inline struct permit_state permit_check_shifted(int64_t shifted)
+static inline struct permit_state permit_check(int64_t shifted)
 {
     *permit_wrong = '\0';
     struct permit_state s = permit_look(shifted);
     assert_string_equal(permit_wrong, "");
     return s;
-}
-
-static inline struct permit_state permit_check(void)
-{
-    return permit_check_shifted(0);
 }
 
 static int64_t permit_stands_ms; /* 0: as it is */

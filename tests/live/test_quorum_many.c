@@ -89,8 +89,9 @@ static void start(const struct crowd *crowd, struct member *members)
 
 /* Until each kind has been granted the lock often enough, however slow the
  * machine is. */
-static void run_crowd(const struct crowd *crowd)
+static void each_kind_is_granted_it(void **state)
 {
+    const struct crowd *crowd = *state;
     struct member members[THREADS];
     unsigned count = crowd->readers + crowd->writers;
     memset(&now, 0, sizeof(now));
@@ -120,37 +121,25 @@ static void run_crowd(const struct crowd *crowd)
     assert_eventually(keys_at(crowd->servers, "job") == 0);
 }
 
-static void writers_of_one_client(void **state)
-{
-    run_crowd(&(struct crowd){.servers = 5,
-        .writers = 8,
-        .parameters = NO_GUARD,
-        .one_client = true});
-}
+static struct crowd writers_of_one_client = {
+    .servers = 5, .writers = 8, .parameters = NO_GUARD, .one_client = true};
+static struct crowd a_writer_beside_readers = {.servers = 3,
+    .readers = 8,
+    .writers = 1,
+    .parameters = NO_GUARD "&timeout_ms=2000",
+    .slow = true};
+static struct crowd two_writers_beside_readers = {.servers = 3,
+    .readers = 8,
+    .writers = 2,
+    .parameters = NO_GUARD "&timeout_ms=2000",
+    .slow = true};
+static struct crowd a_writer_without_a_line = {
+    .servers = 1, .readers = 8, .writers = 1, .parameters = "poll=1"};
 
-static void a_writer_beside_readers(void **state)
-{
-    run_crowd(&(struct crowd){.servers = 3,
-        .readers = 8,
-        .writers = 1,
-        .parameters = NO_GUARD "&timeout_ms=2000",
-        .slow = true});
-}
-
-static void two_writers_beside_readers(void **state)
-{
-    run_crowd(&(struct crowd){.servers = 3,
-        .readers = 8,
-        .writers = 2,
-        .parameters = NO_GUARD "&timeout_ms=2000",
-        .slow = true});
-}
-
-static void a_writer_without_a_line(void **state)
-{
-    run_crowd(&(struct crowd){
-        .servers = 1, .readers = 8, .writers = 1, .parameters = "poll=1"});
-}
+#define crowd_test(crowd)                                                      \
+    {                                                                          \
+#crowd, each_kind_is_granted_it, quorum_clean, quorum_mend, &crowd     \
+    }
 
 /* -------------------------------------------------------------------- loop */
 
@@ -203,10 +192,10 @@ static void many_locks_of_a_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        quorum_test(writers_of_one_client),
-        quorum_test(a_writer_beside_readers),
-        quorum_test(two_writers_beside_readers),
-        quorum_test(a_writer_without_a_line),
+        crowd_test(writers_of_one_client),
+        crowd_test(a_writer_beside_readers),
+        crowd_test(two_writers_beside_readers),
+        crowd_test(a_writer_without_a_line),
         quorum_test(many_locks_of_a_loop),
     };
     return quorum_run("quorum and many");
