@@ -40,6 +40,7 @@ struct word {
 struct step {
     enum step_kind kind;
     int line;
+    char shown[100];              /* the beginning of that line */
     struct word words[RESP_ARGS]; /* EXPECT */
     size_t count;                 /* EXPECT: words; DELAY: number */
     struct bytes text;            /* SEND, BULK, INFO, WAIT_FOR, TELL */
@@ -96,7 +97,6 @@ struct fake {
 /* fake_script.c: the sections, or NULL with what is wrong in problem. */
 struct section *script_read(const char *text, struct bytes *problem);
 void script_free(struct section *sections);
-const char *step_name(enum step_kind kind);
 
 /* fake_play.c: a connection's whole life; fd is closed by the caller. */
 void play(struct link *link);

@@ -34,7 +34,7 @@ void play_problem(struct link *link, const char *format, ...)
         bytes_addf(problem, "connection %zu", link->number);
         if (link->step)
             bytes_addf(problem, ", script line %d (%s)", link->step->line,
-                step_name(link->step->kind));
+                link->step->shown);
         bytes_addf(problem, ": %s", text);
     }
     pthread_cond_broadcast(&link->fake->changed);

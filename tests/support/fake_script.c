@@ -6,6 +6,7 @@
 #include "support/fake_inner.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,14 +33,6 @@ static const struct {
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-
-const char *step_name(enum step_kind kind)
-{
-    for (size_t i = 0; i < KINDS; i++)
-        if (kinds[i].kind == kind)
-            return kinds[i].name;
-    return "?";
-}
 
 static void *zeroed(size_t size)
 {
@@ -217,6 +210,7 @@ static const char *read_line(
     struct step *step = *r->end;
     r->end = &step->next;
     step->line = line;
+    snprintf(step->shown, sizeof(step->shown), "%.*s", (int)len, at);
     return read_step(step, at, len);
 }
 

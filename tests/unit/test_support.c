@@ -193,7 +193,7 @@ static void what_the_fake_tells(void **state)
         {"EXPECT SET * $a", SET_K_V, NULL},
         {"EXPECT SET **", SET_K_V, NULL},
         {"EXPECT PING", SET_K_V,
-            "connection 0, script line 1 (EXPECT): there came: SET k v"},
+            "connection 0, script line 1 (EXPECT PING): there came: SET k v"},
         {"EXPECT PING", "", "there came the client's close"},
         {"EXPECT PING", "PING\r\n", "bytes that are no command"},
         {"EXPECT PING", PING PING, "after the last step there came: PING"},
