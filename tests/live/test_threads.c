@@ -82,6 +82,17 @@ static void join(unsigned n)
     assert_int_equal(worker[n].wrong, 0);
 }
 
+/* All of them at once. */
+static void run_all(unsigned cycles, void *(*run)(void *))
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        worker[i].cycles = cycles;
+        start(i, run);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        join(i);
+}
+
 static void make_locks(
     unsigned count, nxl_client *client, const char *name, int64_t ttl_ms)
 {
@@ -121,12 +132,7 @@ static void each_its_own_lock(void **state)
 {
     nxl_client *client = new_client("");
     make_locks(THREADS, client, NULL, 30000);
-    for (unsigned i = 0; i < THREADS; i++) {
-        worker[i].cycles = LIVE_INSTRUMENTED ? 60 : 300;
-        start(i, run_own);
-    }
-    for (unsigned i = 0; i < THREADS; i++)
-        join(i);
+    run_all(LIVE_INSTRUMENTED ? 60 : 300, run_own);
     assert_int_equal(redis_clients(&server), 1); /* they shared it */
     free_all(THREADS, client);
 }
@@ -151,12 +157,7 @@ static void one_name_guards_a_counter(void **state)
 {
     nxl_client *client = new_client("");
     make_locks(THREADS, client, "counter", 30000);
-    for (unsigned i = 0; i < THREADS; i++) {
-        worker[i].cycles = 5;
-        start(i, run_counter);
-    }
-    for (unsigned i = 0; i < THREADS; i++)
-        join(i);
+    run_all(5, run_counter);
     assert_int_equal(counter, THREADS * 5);
     free_all(THREADS, client);
 }
@@ -363,13 +364,9 @@ static void *run_handles(void *argument)
 static void locks_come_and_go(void **state)
 {
     nxl_client *client = new_client("");
-    for (unsigned i = 0; i < THREADS; i++) {
-        worker[i].client = client;
-        worker[i].cycles = LIVE_INSTRUMENTED ? 50 : 200;
-        start(i, run_handles);
-    }
     for (unsigned i = 0; i < THREADS; i++)
-        join(i);
+        worker[i].client = client;
+    run_all(LIVE_INSTRUMENTED ? 50 : 200, run_handles);
     free_all(THREADS, client);
 }
 
@@ -436,12 +433,7 @@ static void warned_once(void **state)
     warnings = 0;
     assert_int_equal(nxl_client_new(&warned, url, &options), NXL_OK);
     make_locks(THREADS, warned, NULL, 30000);
-    for (unsigned i = 0; i < THREADS; i++) {
-        worker[i].cycles = 20;
-        start(i, run_own);
-    }
-    for (unsigned i = 0; i < THREADS; i++)
-        join(i);
+    run_all(20, run_own);
     assert_int_equal(warnings, 1);
     free_all(THREADS, warned);
 }
