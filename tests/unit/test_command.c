@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The exact bytes of each command, and that a kept one is the same bytes. */
+/*
+ * Commands as bytes, and that a kept one is the same bytes. What each verb
+ * sends is in test_native.c and the others with strategy_rig.h, and in
+ * tests/fuzz/strategies.h.
+ */
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -11,11 +15,6 @@ static void assert_bytes(struct buf *b, const char *bytes, size_t len)
     assert_int_equal(buf_len(b), len);
     assert_memory_equal(buf_head(b), bytes, len);
     buf_clear(b);
-}
-
-static void assert_text(struct buf *b, const char *text)
-{
-    assert_bytes(b, text, strlen(text));
 }
 
 static struct verb verb_of(enum verb_kind kind, const char *token)
@@ -54,87 +53,6 @@ static void test_append_is_binary_safe(void **state)
         argv[i] = slice_of("x");
     assert_true(command_append(&out, COMMAND_ARGS, argv));
     assert_int_equal(buf_len(&out), 5 + COMMAND_ARGS * 7);
-    buf_free(&out);
-}
-
-static void test_verbs(void **state)
-{
-    struct buf out = {0};
-    char expected[300];
-
-    (void)state;
-    struct verb verb = verb_of(VERB_ACQUIRE, "tok-1");
-    assert_true(command_verb(&out, form_of(verb.kind), &verb, NULL));
-    assert_text(&out, "*6\r\n$3\r\nSET\r\n$10\r\ninvoice:42\r\n$5\r\ntok-1\r\n"
-                      "$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n");
-
-    verb = verb_of(VERB_EXTEND, "tok-1");
-    verb.ttl_ms = UINT32_MAX;
-    assert_true(command_verb(&out, form_of(verb.kind), &verb, NULL));
-    snprintf(expected, sizeof(expected),
-        "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
-        "$10\r\ninvoice:42\r\n$5\r\ntok-1\r\n$10\r\n4294967295\r\n",
-        scripts[SCRIPT_EXTEND].sha1);
-    assert_text(&out, expected);
-
-    verb = verb_of(VERB_RELEASE, "tok-1");
-    assert_true(command_verb(&out, form_of(verb.kind), &verb, NULL));
-    snprintf(expected, sizeof(expected),
-        "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
-        "$10\r\ninvoice:42\r\n$5\r\ntok-1\r\n",
-        scripts[SCRIPT_RELEASE].sha1);
-    assert_text(&out, expected);
-
-    /* The token of an INSPECT is compared here, not there. */
-    verb = verb_of(VERB_INSPECT, "tok-1");
-    assert_true(command_verb(&out, form_of(verb.kind), &verb, NULL));
-    snprintf(expected, sizeof(expected),
-        "*4\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
-        "$10\r\ninvoice:42\r\n",
-        scripts[SCRIPT_INSPECT].sha1);
-    assert_text(&out, expected);
-    buf_free(&out);
-}
-
-static void test_eval_forms(void **state)
-{
-    static const struct {
-        enum verb_kind kind;
-        enum script_id script;
-        int argc;
-        const char *tail;
-    } forms[] = {
-        {VERB_EXTEND, SCRIPT_EXTEND, 6, "$5\r\ntok-1\r\n$5\r\n30000\r\n"},
-        {VERB_RELEASE, SCRIPT_RELEASE, 5, "$5\r\ntok-1\r\n"},
-        {VERB_INSPECT, SCRIPT_INSPECT, 4, ""},
-    };
-    struct buf out = {0};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        char expected[16384];
-        struct verb verb = verb_of(forms[i].kind, "tok-1");
-        struct slice body = scripts[forms[i].script].body;
-        assert_true(command_verb_eval(&out, form_of(verb.kind), &verb));
-        snprintf(expected, sizeof(expected),
-            "*%d\r\n$4\r\nEVAL\r\n$%zu\r\n%s\r\n$1\r\n1\r\n"
-            "$10\r\ninvoice:42\r\n%s",
-            forms[i].argc, body.len, body.data, forms[i].tail);
-        assert_text(&out, expected);
-    }
-    buf_free(&out);
-}
-
-static void test_small_commands(void **state)
-{
-    struct buf out = {0};
-
-    (void)state;
-    assert_true(command_on_key(&out, "PTTL", slice_of("k")));
-    assert_text(&out, "*2\r\n$4\r\nPTTL\r\n$1\r\nk\r\n");
-    assert_true(command_client_kill(&out, 1234567890123));
-    assert_text(&out, "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n"
-                      "$13\r\n1234567890123\r\n");
     buf_free(&out);
 }
 
@@ -221,9 +139,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append_is_binary_safe),
-        cmocka_unit_test(test_verbs),
-        cmocka_unit_test(test_eval_forms),
-        cmocka_unit_test(test_small_commands),
         cmocka_unit_test(test_kept_is_the_same),
         cmocka_unit_test(test_kept_serves_without_formatting),
     };
