@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A connection as a stream, on a socket pair: what is sent when the socket
- * takes all, a part or nothing; which commands have not left, and taking them
- * back without harm to their neighbours.
+ * takes all or nothing, and what is left of commands that were taken back. That
+ * exactly the others arrive is in test_conn_held.c, by random schedules.
  */
 #include "support/test.h"
 
@@ -65,13 +65,6 @@ static void add(const char *bytes, unsigned replies)
             &c->slots, SLOT_REQUEST, NULL, 0, i == 0 ? strlen(bytes) : 0);
 }
 
-static struct slot pop(void)
-{
-    struct slot slot;
-    assert_true(conn_pop(&pair.conn, &slot));
-    return slot;
-}
-
 static void flush_allowing(size_t bytes)
 {
     struct text why;
@@ -114,31 +107,6 @@ static void a_peer_that_is_gone(void **state)
     assert_contains(why.data, "closed the connection");
 }
 
-static void replies_come_in(void **state)
-{
-    (void)state;
-    struct text why;
-    bool broken = true;
-    const struct reply *reply;
-
-    assert_true(conn_read(&pair.conn, &why, &broken)); /* nothing yet */
-    assert_false(broken);
-    assert_int_equal(
-        reader_next(pair.conn.reader, (struct expected){0}, &reply), 0);
-    assert_int_equal(send(pair.peer, "+OK\r\n:7", 7, 0), 7);
-    assert_true(conn_read(&pair.conn, &why, &broken));
-    assert_int_equal(
-        reader_next(pair.conn.reader, (struct expected){0}, &reply), 1);
-    assert_int_equal(reply->kind, REPLY_STATUS);
-    assert_int_equal(
-        reader_next(pair.conn.reader, (struct expected){0}, &reply), 0);
-    assert_int_equal(send(pair.peer, "\r\n", 2, 0), 2);
-    assert_true(conn_read(&pair.conn, &why, &broken));
-    assert_int_equal(
-        reader_next(pair.conn.reader, (struct expected){0}, &reply), 1);
-    assert_int_equal(reply->integer, 7);
-}
-
 static void too_much_is_a_broken_protocol(void **state)
 {
     (void)state;
@@ -160,21 +128,6 @@ static void too_much_is_a_broken_protocol(void **state)
 
 /* ------------------------------------------------------------- not yet gone */
 
-/* The first of two replies has come: the second one's slot stands first, and
- * has no bytes of its own. */
-static void a_half_answered_group_has_left(void **state)
-{
-    (void)state;
-    add("bbbbbb", 2);
-    flush();
-    pop();
-    assert_int_equal(conn_unsent_slots(&pair.conn), 0);
-    add("cc", 1);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 1);
-    add("ddd", 2);
-    assert_int_equal(conn_unsent_slots(&pair.conn), 3);
-}
-
 /* The bytes behind are not moved for each one: that many would take long. */
 static void withdrawn_ones_go_together(void **state)
 {
@@ -189,40 +142,6 @@ static void withdrawn_ones_go_together(void **state)
     flush();
     assert_string_equal(arrived(), "aaaabb");
     assert_int_equal(pair.conn.holes, 0);
-}
-
-/* Every way to take back some of six, after any number of bytes: exactly the
- * others arrive, and have slots, in their order. */
-static void any_of_them_withdrawn(void **state)
-{
-    static const char *const words[] = {"a", "bbb", "cc", "d", "eeee", "ff"};
-    for (unsigned which = 0; which < 64; which++) {
-        for (size_t before = 0; before <= 13; before++) {
-            char wanted[32] = "";
-            size_t left = 0;
-            tear_down(state);
-            assert_int_equal(set_up(state), 0);
-            for (unsigned i = 0; i < 6; i++)
-                add(words[i], 1 + i % 2);
-            flush_allowing(before);
-            uint64_t number = 0;
-            for (unsigned i = 0; i < 6; number += 1 + i % 2, i++) {
-                if (which & 1u << i && number >= pair.conn.first_unsent) {
-                    conn_withdraw(&pair.conn, number, 1 + i % 2);
-                } else {
-                    strcat(wanted, words[i]);
-                    left += 1 + i % 2;
-                }
-            }
-            add("z", 1);
-            flush();
-            assert_string_equal(arrived(), strcat(wanted, "z"));
-            assert_int_equal(conn_unsent_slots(&pair.conn), 0);
-            for (; pair.conn.slots.count; left--)
-                assert_int_equal(pop().kind, SLOT_REQUEST);
-            assert_int_equal(left, -1); /* z */
-        }
-    }
 }
 
 /* Nothing that needs room is left: to be told of room would be for ever. */
@@ -309,11 +228,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         conn_test(a_peer_that_is_gone),
-        conn_test(replies_come_in),
         conn_test(too_much_is_a_broken_protocol),
-        conn_test(a_half_answered_group_has_left),
         conn_test(withdrawn_ones_go_together),
-        conn_test(any_of_them_withdrawn),
         conn_test(withdrawing_all_ends_the_wait_for_room),
         conn_test(closing_forgets_and_opening_begins_anew),
         conn_test(no_memory_closes_the_descriptor),
