@@ -44,10 +44,10 @@
  *                                table, each is played for each of its rows
  *   scene: after each            likewise how they end
  *
- * Conditions: "needs Redis 7: WHY", "needs command WAITAOF", "needs ACL", "needs
- * IPv6" and "not as root: WHY" skip the scene. "not over TLS: WHY", "not with
- * several servers: WHY", "not with one server: WHY", "not instrumented: WHY"
- * (by a sanitizer or valgrind) and, for each strategy, "only: tokens" or
+ * Conditions: "needs Redis 7: WHY", "needs command WAITAOF", "needs ACL",
+ * "needs IPv6" and "not as root: WHY" skip the scene. "not over TLS: WHY", "not
+ * with several servers: WHY", "not with one server: WHY", "not instrumented:
+ * WHY" (by a sanitizer or valgrind) and, for each strategy, "only: tokens" or
  * another of is_for() leave it out.
  *
  * NAME = ..., with "-> RESULT saying ..." where that is refused:
