@@ -335,7 +335,10 @@ static inline const struct clause *next_clause(const struct words *words)
 /* False: it is not as expected; stage.why says what it is. */
 static inline bool is_as_expected(struct words words, const struct outcome *o)
 {
-    if (!next_clause(&words) && !meets(&words, o))
+    const struct clause *first = next_clause(&words);
+    if (!o->value.text && (!first || first->is_met != meets_time))
+        file_error("it has no value, only a duration");
+    if (!first && !meets(&words, o))
         return mismatch("%s", describe_outcome(o));
     while (has(&words)) {
         const struct clause *clause = next_clause(&words);
