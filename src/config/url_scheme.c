@@ -90,10 +90,11 @@ static void suggest_slashes(
     bool repeat = strlen(rest) <= REPEAT_MAX && is_address(rest);
 
     text_addf(error, "%s://", scheme->name);
-    if (repeat)
-        text_add_foreign(error, slice_of(rest));
-    else if (strchr(scheme->name, '+'))
+    /* Sentinels need a service too: an address alone would be refused. */
+    if (strchr(scheme->name, '+'))
         text_add(error, "host:26379/SERVICE");
+    else if (repeat)
+        text_add_foreign(error, slice_of(rest));
     else
         text_add(error, "localhost:6379");
 }

@@ -137,6 +137,7 @@ static const struct bad {
                            "rediss://db7:6380/2"},
     {"redis:/u:S3CRET@h", "instead of two; write redis://localhost:6379"},
     {"redis+sentinel:/a,b,c/svc", "write redis+sentinel://host:26379/SERV"},
+    {"redis+sentinel:/a", "write redis+sentinel://host:26379/SERVICE"},
     {"unix:/run/r.sock", "instead of two; write unix:///run/r.sock"},
     {"redis:6379", "no scheme"},
     {"joe:S3CRET@localhost", "no scheme"},
