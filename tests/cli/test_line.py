@@ -178,9 +178,9 @@ class Room(Cases):
             _, err = self.gives("a dead one and a live one wait",
                                 f"unlock x {options}", 0, "", said)
             now = self.there()
-            wanted = ("now 'x' is held by next, "
-                      if now == token(2, "@next") else
-                      "now 'x' is free; the first in line takes it")
+            wanted = "'x' was removed, and is now " + (
+                "held by next, " if now == token(2, "@next") else
+                "free; the first in line takes it")
             self.check(now != TOKEN and wanted in err,
                        f"unlock x {options}: who has it now", (now, err))
         self.begin(DEAD)

@@ -43,6 +43,8 @@ NUMBERS = (
     ("a counter below a prefix", "tenant:{job}:f", "{job}:f",
      "--prefix tenant:", 69, "not a lock: "),
     ("a name that only ends like it", "job:f", "job:f", "", 0, "held by"),
+    ("a record's name, which never has a number", "{job}:once", "{job}:once",
+     "", 0, "held by"),
 )
 
 

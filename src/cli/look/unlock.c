@@ -38,7 +38,8 @@ static bool is_own_number(
         return false;
     bool is = companion_of(slice_of(key), &what, &lock);
     free(key);
-    return is && what != COMPANION_EVERY;
+    return is && (what == COMPANION_COUNTER || what == COMPANION_LINE_MARK ||
+                     what == COMPANION_GAP);
 }
 
 /* Is it no lock? Then an exit code, after reporting why not; otherwise 0. */
@@ -116,7 +117,7 @@ static void report_next(struct session *session, const struct line *line)
         return;
     int rc = holders_look(session, &next);
     if (rc == NXL_OK || rc == NXL_FREE)
-        say("now '%s' is %s", session->args->shown,
+        say("'%s' was removed, and is now %s", session->args->shown,
             rc == NXL_OK ? holders_words(words, &next)
                          : "free; the first in line takes it as soon as it "
                            "finds that out");
