@@ -58,6 +58,7 @@ static inline void expect_forked(void *argument)
     const char *const ping[] = {"PING"};
     struct answer *answer;
     nxl_stats stats;
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
 
     expect(nxl_lock_acquire(h->lock, 1000) == NXL_E_FORKED);
     expect(nxl_lock_extend(h->lock, 0) == NXL_E_FORKED);
@@ -102,8 +103,9 @@ static inline void expect_forked(void *argument)
     expect(nxl_lock_errmsg(h->lock) != NULL);
     expect(nxl_lock_errmsg_at(h->lock, 0) != NULL);
     expect(nxl_client_errmsg(h->client) != NULL);
-    nxl_client_describe(h->client, words, sizeof(words));
-    expect(strcmp(words, "?") != 0);
+    expect(nxl_client_describe(h->client, words, sizeof(words)) == 0);
+    expect(strcmp(words, "") == 0);
+    expect(nxl_client_server_facts(h->client, 0, &facts) == NXL_E_FORKED);
 }
 
 static inline void expect_forked_below(void *argument)

@@ -89,8 +89,8 @@
  *     free, ends; leave events: the loop turns, but takes no event before one
  *     is waited for. Values: event (the next one: "hold of a: LOST"), lost (is
  *     the descriptor of losses ready?), turns (so often it asked the event loop
- *     to call it), holds NAME, description, message, hides TEXT (does it?),
- *     prefix, servers, connected (to how many), warnings (calls of
+ *     to call it), holds NAME, description [of server 2], message, hides TEXT
+ *     (does it?), prefix, servers, connected (to how many), warnings (calls of
  *     options.warning), running (is it being freed?), stats FIELD, facts FIELD
  *     [of server 2]: of nxl_stats, nxl_server_facts.
  *   server, server 2, servers, servers 1..2, and 2..3 servers (at so many of

@@ -124,18 +124,25 @@ static bool read_facts(
     return give_field(o, facts_fields, &facts, &field);
 }
 
-static void read_description(
-    nxl_client *client, bool connected, struct outcome *o)
+static int64_t count_connected(nxl_client *client)
 {
-    char *text = pool_take(8192);
+    char text[8192];
     int64_t count = 0;
-    nxl_client_describe(client, text, 8192);
+    nxl_client_describe(client, text, sizeof(text));
     for (const char *at = text; (at = strstr(at, ", connected")); at++)
         count++;
-    if (connected)
-        give_number(o, count);
+    return count;
+}
+
+static void read_description(
+    nxl_client *client, struct words *words, struct outcome *o)
+{
+    char *text = pool_take(8192);
+    if (next_is(words, "of"))
+        nxl_client_describe_server(client, server_if_any(words), text, 8192);
     else
-        give_text(o, text);
+        nxl_client_describe(client, text, 8192);
+    give_text(o, text);
 }
 
 static bool read_client(struct thing *t, struct words *words, struct outcome *o)
@@ -150,8 +157,10 @@ static bool read_client(struct thing *t, struct words *words, struct outcome *o)
         const struct word *name = take(words);
         give_number(
             o, (int64_t)nxl_client_holds(t->client, name->text, name->length));
-    } else if (next_is(words, "connected") || next_is(words, "description")) {
-        read_description(t->client, word_is(take(words), "connected"), o);
+    } else if (accept(words, "connected")) {
+        give_number(o, count_connected(t->client));
+    } else if (accept(words, "description")) {
+        read_description(t->client, words, o);
     } else if (accept(words, "hides")) {
         const struct word *word = take(words);
         size_t length = word->length;
