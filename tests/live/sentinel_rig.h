@@ -62,19 +62,24 @@ static inline void sentinels_url(char *url, size_t size, int count)
             i > 0 ? "," : "", addresses[i], (unsigned)sentinels[0].plain_port);
 }
 
-/* A majority of the Sentinels names the server at this port. */
-static inline bool is_named(uint16_t port)
+static inline bool names(struct redis *sentinel, uint16_t port)
 {
     char digits[8];
     snprintf(digits, sizeof(digits), "%u", (unsigned)port);
+    redisReply *reply = redis_command(
+        sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "svc", NULL);
+    bool does = reply->type == REDIS_REPLY_ARRAY &&
+                strcmp(reply->element[1]->str, digits) == 0;
+    freeReplyObject(reply);
+    return does;
+}
+
+/* A majority of the Sentinels names the server at this port. */
+static inline bool is_named(uint16_t port)
+{
     int naming = 0;
-    for (int i = 0; i < SENTINELS; i++) {
-        redisReply *reply = redis_command(
-            &sentinels[i], "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "svc", NULL);
-        naming += reply->type == REDIS_REPLY_ARRAY &&
-                  strcmp(reply->element[1]->str, digits) == 0;
-        freeReplyObject(reply);
-    }
+    for (int i = 0; i < SENTINELS; i++)
+        naming += names(&sentinels[i], port);
     return naming > SENTINELS / 2;
 }
 

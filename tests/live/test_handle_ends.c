@@ -206,7 +206,7 @@ static void assert_out_of_line(const struct cell *c)
 /* Whoever has the name now still has it, and can go on with it. */
 static void assert_others_keep_it(struct cell *c)
 {
-    nxl_lock *third = new_lock(thirds[c->servers], c->name, 1000);
+    nxl_lock *third = new_lock(thirds[c->servers], c->name, HEIR_MS);
     for (size_t i = 0; i < c->servers; i++) {
         assert_true(stands_at(i, c->name, c->other));
         /* The heir had a majority; the last server may be a little later. */

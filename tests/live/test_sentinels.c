@@ -321,12 +321,23 @@ static bool begins_failover(void)
     return begun;
 }
 
+/* It is begun again where the first Sentinel has given it up: on a busy machine
+ * it may have looked for a replica while none had answered for 5 s. */
+static bool has_failed_over(
+    const struct redis *former, const struct redis *next)
+{
+    if (names(&sentinels[0], former->plain_port))
+        (void)begins_failover();
+    return is_named(next->plain_port);
+}
+
 /* SENTINEL FAILOVER, until most name the other server, which is returned. */
 static struct redis *fail_over(void)
 {
-    struct redis *next = is_named(replica.plain_port) ? &server : &replica;
-    assert_eventually(begins_failover());
-    assert_eventually(is_named(next->plain_port));
+    bool back = is_named(replica.plain_port);
+    struct redis *former = back ? &replica : &server;
+    struct redis *next = back ? &server : &replica;
+    assert_eventually(has_failed_over(former, next));
     return next;
 }
 
@@ -388,7 +399,9 @@ static void a_waiter_is_granted_the_lock_after_a_failover(void **state)
     nxl_lock *other = new_lock(theirs, "k", 1000);
     assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
     const char *url = fail_over()->url;
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    /* Unknown, if another Sentinel still names the former primary. */
+    int rc = nxl_lock_release(lock);
+    assert_true(rc == NXL_OK || rc == NXL_UNKNOWN);
     assert_result(nxl_lock_acquire(lock, PAUSE_MS), NXL_OK, lock);
     assert_true(is_at(client, url));
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
@@ -424,7 +437,8 @@ static void permits_are_kept_over_a_failover(void **state)
     struct redis *next = fail_over();
     assert_eventually(redis_run(next, "ZCARD", "{k}:nxl-l", NULL) == PERMITS);
     long confirmed = redis_calls(next, "wait");
-    assert_eventually(stats_of(client[0]).failovers == 1);
+    for (int i = 0; i < PERMITS; i++)
+        assert_eventually(stats_of(client[i]).failovers == 1);
     for (int i = 0; i < PERMITS; i++) {
         assert_true(nxl_lock_held(lock[i]));
         assert_int_equal(
