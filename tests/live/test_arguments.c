@@ -37,6 +37,35 @@ static void null_is_refused(void **state)
     end(lock, client);
 }
 
+/* What is asked about nothing, or about too much, is answered without harm. */
+static void questions_about_nothing(void **state)
+{
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "job", 5000);
+    nxl_server_facts facts = NXL_SERVER_FACTS_INIT;
+    nxl_holder holder = NXL_HOLDER_INIT;
+    char text[64] = "?";
+    assert_string_equal(nxl_lock_errmsg(NULL), "the lock is NULL");
+    assert_string_equal(nxl_lock_errmsg_at(NULL, 0), "the lock is NULL");
+    assert_string_equal(nxl_lock_errmsg_at(lock, 1), "");
+    assert_int_equal(nxl_lock_loss(NULL, text, sizeof(text)), NXL_LOSS_NONE);
+    assert_string_equal(text, "");
+    assert_int_equal(nxl_lock_loss(lock, text, 0), NXL_LOSS_NONE);
+    assert_int_equal(nxl_client_loss_fd(NULL), -1);
+    assert_int_equal(nxl_client_describe(NULL, text, sizeof(text)), 0);
+    assert_int_equal(nxl_client_describe_server(client, 1, text, 1), 0);
+    assert_int_equal(nxl_client_server_facts(NULL, 0, &facts), NXL_E_INVALID);
+    assert_int_equal(nxl_client_server_facts(client, 0, NULL), NXL_E_INVALID);
+    assert_int_equal(nxl_client_server_facts(client, 1, &facts), NXL_E_INVALID);
+    facts.size = offsetof(nxl_server_facts, url) - 1;
+    assert_int_equal(nxl_client_server_facts(client, 0, &facts), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_holder(NULL, &holder), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_holder(lock, NULL), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_holder_at(NULL, 0, 0, &holder), NXL_E_INVALID);
+    assert_int_equal(nxl_lock_holder_at(lock, 0, 0, NULL), NXL_E_INVALID);
+    end(lock, client);
+}
+
 /* The prefix of the options, which needs no escapes. */
 static void prefix_of_the_options(void **state)
 {
@@ -252,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(null_is_refused),
+        live_test(questions_about_nothing),
         live_test(prefix_of_the_options),
         live_test(holders_of_every_size),
         live_test(holders_by_index),
