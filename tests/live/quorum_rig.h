@@ -165,14 +165,20 @@ static inline void connect_most(nxl_client *client)
     nxl_lock_free(lock);
 }
 
-static inline bool connected_to_all(nxl_client *client)
+/* To how many of its servers it is. */
+static inline size_t count_connected(nxl_client *client)
 {
-    char text[4096];
+    char text[8192];
     size_t found = 0;
     nxl_client_describe(client, text, sizeof(text));
     for (const char *at = text; (at = strstr(at, ", connected")); at++)
         found++;
-    return found == nxl_client_servers(client);
+    return found;
+}
+
+static inline bool connected_to_all(nxl_client *client)
+{
+    return count_connected(client) == nxl_client_servers(client);
 }
 
 /* So that the next request goes to all of them at once. */

@@ -124,16 +124,6 @@ static bool read_facts(
     return give_field(o, facts_fields, &facts, &field);
 }
 
-static int64_t count_connected(nxl_client *client)
-{
-    char text[8192];
-    int64_t count = 0;
-    nxl_client_describe(client, text, sizeof(text));
-    for (const char *at = text; (at = strstr(at, ", connected")); at++)
-        count++;
-    return count;
-}
-
 static void read_description(
     nxl_client *client, struct words *words, struct outcome *o)
 {
@@ -158,7 +148,7 @@ static bool read_client(struct thing *t, struct words *words, struct outcome *o)
         give_number(
             o, (int64_t)nxl_client_holds(t->client, name->text, name->length));
     } else if (accept(words, "connected")) {
-        give_number(o, count_connected(t->client));
+        give_number(o, (int64_t)count_connected(t->client));
     } else if (accept(words, "description")) {
         read_description(t->client, words, o);
     } else if (accept(words, "hides")) {

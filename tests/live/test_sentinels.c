@@ -321,6 +321,17 @@ static bool begins_failover(void)
     return begun;
 }
 
+/* The one that most Sentinels name. */
+static struct redis *find_primary(void)
+{
+    return is_named(replica.plain_port) ? &replica : &server;
+}
+
+static struct redis *other_than(const struct redis *one)
+{
+    return one == &server ? &replica : &server;
+}
+
 /* It is begun again where the first Sentinel has given it up: on a busy machine
  * it may have looked for a replica while none had answered for 5 s. */
 static bool has_failed_over(
@@ -334,9 +345,7 @@ static bool has_failed_over(
 /* SENTINEL FAILOVER, until most name the other server, which is returned. */
 static struct redis *fail_over(void)
 {
-    bool back = is_named(replica.plain_port);
-    struct redis *former = back ? &replica : &server;
-    struct redis *next = back ? &server : &replica;
+    struct redis *former = find_primary(), *next = other_than(former);
     assert_eventually(has_failed_over(former, next));
     return next;
 }
@@ -474,9 +483,7 @@ static bool has_taken_over(struct redis *r)
  */
 static void a_hand_over_needs_no_pause(void **state)
 {
-    bool back = is_named(replica.plain_port);
-    struct redis *former = back ? &replica : &server;
-    struct redis *next = back ? &server : &replica;
+    struct redis *former = find_primary(), *next = other_than(former);
     nxl_client *client = client_by(SENTINELS, "svc", "");
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     char monitor[64];
