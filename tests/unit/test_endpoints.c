@@ -5,9 +5,13 @@
  */
 #include "support/test.h"
 
+#include <semaphore.h>
+
 #include "client/client.h"
+#include "client/sentinel_watch.h"
 #include "api/endpoints.h"
 #include "api/options.h"
+#include "base/clock.h"
 
 static struct endpoints e;
 static struct text error;
@@ -327,6 +331,45 @@ static void a_callback_logs_in_to_sentinels_with_a_user(void **state)
     }
 }
 
+static sem_t begun, allowed;
+
+static bool answers_when_allowed(void *arg, nxl_credentials *c)
+{
+    (void)arg, (void)c;
+    sem_post(&begun);
+    sem_wait(&allowed);
+    return false;
+}
+
+/* nxl_client_free() waits for the jobs that sentinel_watch_stop() gives it:
+ * after that the program may free what its callback uses. */
+static void the_callback_for_a_former_primary_is_awaited_too(void **state)
+{
+    (void)state;
+    struct job *callbacks[SENTINEL_WATCH_SERVERS] = {NULL};
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    nxl_client *client;
+    options.credentials = answers_when_allowed;
+    assert_int_equal(sem_init(&begun, 0, 0) + sem_init(&allowed, 0, 0), 0);
+    assert_int_equal(
+        nxl_client_new(&client, "redis+sentinel://joe@h/m", &options), NXL_OK);
+    struct sentinel_watch *w = client->sentinel_watch;
+    struct former_primary *former = &w->former_primary;
+    uint64_t now = clock_now();
+    former_primary_ask(
+        former, strdup("127.0.0.1"), 1, &w->endpoint->address.name, now);
+    server_push(&former->server, now);
+    sem_wait(&begun);
+    assert_int_equal(sentinel_watch_stop(w, callbacks), 2);
+    assert_null(callbacks[0]); /* the Sentinel was not asked */
+    assert_non_null(callbacks[1]);
+    assert_false(former_primary_is_asked(former));
+    sem_post(&allowed);
+    job_wait(callbacks[1]);
+    job_drop(callbacks[1]);
+    nxl_client_free(client);
+}
+
 /* The longest lease is how long a guard lasts. */
 static void guards_and_the_longest_lease(void **state)
 {
@@ -453,6 +496,7 @@ int main(void)
         cmocka_unit_test(sentinels_lead_to_one_server),
         cmocka_unit_test(leads_to_a_replica),
         cmocka_unit_test(a_callback_logs_in_to_sentinels_with_a_user),
+        cmocka_unit_test(the_callback_for_a_former_primary_is_awaited_too),
         cmocka_unit_test(poll_is_off_unless_asked_for),
         cmocka_unit_test(arrays),
     };
