@@ -944,8 +944,9 @@ int nxl_lock_acquire(nxl_lock *lock, int64_t wait_ms) NXL_MUST_USE;
  * one script (compare, PTTL, PEXPIRE).
  *
  * Blocks for timeout_ms at most, and not beyond the lock's deadline.
- * NXL_OK: the deadline moved. NXL_LOST: no longer held. NXL_UNKNOWN or an
- * error: the old deadline remains valid, and it is safe to try again. */
+ * NXL_OK: the deadline moved. NXL_LOST: no longer held. NXL_UNKNOWN,
+ * NXL_CANCELLED or an error: the old deadline remains valid, and it is safe to
+ * try again. */
 int nxl_lock_extend(nxl_lock *lock, int64_t ttl_ms) NXL_MUST_USE;
 
 /* Releases a held lock: sends one script that deletes the key if it still

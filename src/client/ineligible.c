@@ -3,6 +3,7 @@
 #include "client/ineligible.h"
 
 #include "base/deadline.h"
+#include "model/verb.h"
 
 static void add_seconds(struct text *text, uint64_t seconds)
 {

@@ -12,6 +12,7 @@
 #include "core/confirm.h"
 #include "core/lease.h"
 #include "model/guard.h"
+#include "model/verb.h"
 
 #define CHECK_AGAIN NS_PER_S
 

@@ -23,7 +23,6 @@
 
 #include "core/lineage.h"
 #include "model/fault.h"
-#include "model/verb.h"
 
 struct eligibility_terms {
     uint32_t max_ttl_ms, drift_ppm;

@@ -17,6 +17,7 @@
 #define NXLOCK_CORE_WEIGH_H
 
 #include "core/eligibility.h"
+#include "model/verb.h"
 
 /* What a write needs before it counts: wait_replicas and wait_aof. */
 struct copies_terms {

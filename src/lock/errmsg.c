@@ -252,11 +252,30 @@ static void add_busy(const struct report *r, struct text *t)
             operation_count_notes(r->operation, NOTE_YES));
 }
 
+/* An interrupt ends only what acquires. */
+static const char *cancelled_words(enum nxl_operation kind)
+{
+    switch (kind) {
+    case NXL_OP_ACQUIRE:
+    case NXL_OP_ONCE_BEGIN:
+        return "cancelled by nxl_lock_cancel(), nxl_lock_interrupt() or "
+               "nxl_client_interrupt(); nothing is held";
+    case NXL_OP_ADOPT:
+        return "cancelled by nxl_lock_cancel(); nothing is held";
+    case NXL_OP_EXTEND:
+        return "cancelled by nxl_lock_cancel(); the lock is held until its "
+               "old deadline";
+    case NXL_OP_INSPECT:
+        return "cancelled by nxl_lock_cancel()";
+    default:
+        return "cancelled by nxl_lock_cancel(); it may have been carried out";
+    }
+}
+
 static const char *other_words(const struct report *r)
 {
     if (r->result == NXL_CANCELLED)
-        return "cancelled by nxl_lock_cancel(), nxl_lock_interrupt() or "
-               "nxl_client_interrupt(); nothing is held";
+        return cancelled_words(r->kind);
     if (r->kind == NXL_OP_ACQUIRE || r->kind == NXL_OP_ONCE_BEGIN)
         return "granted, but the lease expired or the key was removed "
                "before the call returned; nothing is held";
