@@ -1,124 +1,181 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread, one lock, as in proxy.c: the thread lets go of it only inside
- * poll(), and it alone closes descriptors.
+ * A proxy (proxy.c) that reads what it passes on. Of each connection one
+ * command at a time is with the server, so a reply is that command's. What is
+ * here belongs to the proxy's lock.
  */
 #include "support/aged_inner.h"
 
+#include "support/proxy_inner.h"
 #include "support/test.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/socket.h>
+enum { SHOWN_ARG = 80 };
 
-enum { FDS = 2 + 2 * AGED_LINKS };
+struct aged_link { /* a connection */
+    size_t number;
+    struct bytes in[2];     /* from that side, and not read yet */
+    struct aged_order *now; /* the server is to answer it */
+};
+
+struct aged {
+    struct proxy *proxy;
+    struct aged_book book;
+    size_t links;
+    struct bytes log, shown;
+};
 
 /* ------------------------------------------------------------ the thread */
 
-static void wake(struct aged *a)
+static void log_command(
+    struct aged *a, const struct aged_link *l, const struct resp_command *c)
 {
-    if (write(a->wake[1], "", 1) != 1 && errno != EAGAIN)
+    bytes_addf(&a->log, "%zu", l->number);
+    for (size_t i = 0; i < c->count; i++) {
+        size_t len = c->arg[i].len;
+        bytes_add(&a->log, len > 0 ? " " : " \"\"", len > 0 ? 1 : 3);
+        bytes_add_visible(
+            &a->log, c->arg[i].data, len > SHOWN_ARG ? SHOWN_ARG : len, "");
+        if (len > SHOWN_ARG)
+            bytes_add(&a->log, "...", 3);
+    }
+    bytes_add(&a->log, "\n", 1);
+}
+
+/* Takes up what is a command: it goes to the server, or is answered here. */
+static void take_up(struct proxy *p, struct joint *j, size_t len)
+{
+    struct aged *a = p->reader_data;
+    struct aged_link *l = j->reading;
+    struct aged_order *o = calloc(1, sizeof(*o));
+
+    if (!o)
         abort();
-}
-
-static void fill(const struct aged *a, struct pollfd *fds)
-{
-    fds[0] = (struct pollfd){a->wake[0], POLLIN, 0};
-    fds[1] = (struct pollfd){a->listener, POLLIN, 0};
-    for (size_t i = 0; i < AGED_LINKS; i++)
-        for (int side = 0; side < 2; side++) {
-            const struct aged_link *l = &a->links[i];
-            bool ask = l->used && !l->closed[side];
-            short more = ask && l->out[side].len > 0 ? POLLOUT : 0;
-            fds[2 + 2 * i + (size_t)side] = (struct pollfd){
-                ask ? l->fd[side] : -1, (short)(POLLIN | more), 0};
-        }
-}
-
-static void serve(struct aged *a, const struct pollfd *fds)
-{
-    for (size_t i = 0; i < AGED_LINKS; i++) {
-        struct aged_link *l = &a->links[i];
-        const struct pollfd *own = &fds[2 + 2 * i];
-        if (!l->used)
-            continue;
-        for (int side = 0; side < 2; side++)
-            if (own[side].fd >= 0 && (own[side].revents & ~POLLOUT) != 0)
-                aged_link_take_in(l, (enum aged_side)side);
-        if (own[AGED_CLIENT].revents != 0 || own[AGED_SERVER].revents != 0)
-            aged_link_work(a, l);
+    bytes_add(&o->raw, l->in[PROXY_UP].data, len);
+    bytes_drop(&l->in[PROXY_UP], len);
+    resp_parse(o->raw.data, o->raw.len, &o->command);
+    log_command(a, l, &o->command);
+    aged_understand(&a->book, o);
+    if (o->out.len == 0) {
+        proxy_pass(p, j, PROXY_DOWN, o->text.data, o->text.len);
+        aged_order_free(o);
+        return;
     }
+    proxy_pass(p, j, PROXY_UP, o->out.data, o->out.len);
+    bytes_free(&o->out);
+    l->now = o;
 }
 
-static void end_turn(struct aged *a)
+/* The commands up to one that the server is to answer. False: there came what
+ * no client of ours sends. */
+static bool hear_client(struct proxy *p, struct joint *j)
 {
-    for (size_t i = 0; i < AGED_LINKS; i++)
-        if (a->links[i].used && (a->links[i].cut || a->cutting || a->stopping))
-            aged_link_close(&a->links[i]);
-    a->cutting = false;
-    a->turns++;
-    pthread_cond_broadcast(&a->changed);
-}
+    struct aged_link *l = j->reading;
+    const struct bytes *in = &l->in[PROXY_UP];
 
-static void *run(void *data)
-{
-    struct aged *a = data;
-    struct pollfd fds[FDS];
-    char drain[64];
-
-    pthread_mutex_lock(&a->lock);
-    for (end_turn(a); !a->stopping; end_turn(a)) {
-        fill(a, fds);
-        pthread_mutex_unlock(&a->lock);
-        if (poll(fds, FDS, -1) < 0 && errno != EINTR)
-            abort();
-        pthread_mutex_lock(&a->lock);
-        if (fds[0].revents != 0 && read(a->wake[0], drain, sizeof(drain)) < 0 &&
-            errno != EAGAIN)
-            abort();
-        serve(a, fds);
-        int fd = fds[1].revents != 0
-                     ? accept4(a->listener, NULL, NULL, SOCK_CLOEXEC)
-                     : -1;
-        if (fd >= 0)
-            aged_link_open(a, fd);
+    while (!l->now && in->len > 0) {
+        struct resp_command command;
+        long len = resp_parse(in->data, in->len, &command);
+        if (len <= 0)
+            return len == 0;
+        take_up(p, j, (size_t)len);
     }
-    pthread_mutex_unlock(&a->lock);
-    return NULL;
+    return true;
+}
+
+/* Bytes of the first whole reply; 0: more are needed; -1: not a reply. */
+static long reply_length(const char *data, size_t len)
+{
+    const char *end = len > 0 ? memchr(data, '\n', len) : NULL;
+    if (!end)
+        return 0;
+    long used = end - data + 1, count = strtol(data + 1, NULL, 10);
+    if (strchr("+-:", data[0]) || count < 0)
+        return used;
+    if (data[0] == '$')
+        return len - (size_t)used < (size_t)count + 2 ? 0 : used + count + 2;
+    if (data[0] != '*')
+        return -1;
+    for (; count > 0; count--) {
+        long next = reply_length(data + used, len - (size_t)used);
+        if (next <= 0)
+            return next;
+        used += next;
+    }
+    return used;
+}
+
+/* Whole replies go to the client; one that nobody asked for (a message of a
+ * channel) goes there as it is. False: there came no reply. */
+static bool hear_server(struct proxy *p, struct joint *j)
+{
+    struct aged_link *l = j->reading;
+    struct bytes *in = &l->in[PROXY_DOWN];
+    long len;
+
+    while ((len = reply_length(in->data, in->len)) > 0) {
+        struct bytes said = {NULL, 0, 0};
+        if (l->now)
+            aged_say(&said, l->now, in->data, (size_t)len);
+        else
+            bytes_add(&said, in->data, (size_t)len);
+        aged_order_free(l->now);
+        l->now = NULL;
+        proxy_pass(p, j, PROXY_DOWN, said.data, said.len);
+        bytes_free(&said);
+        bytes_drop(in, (size_t)len);
+    }
+    return len == 0;
+}
+
+static bool read_bytes(struct proxy *p, struct joint *j, enum proxy_way way,
+    const char *data, size_t len)
+{
+    struct aged *a = p->reader_data;
+
+    if (!j->reading) {
+        struct aged_link *l = j->reading = calloc(1, sizeof(*l));
+        if (!l)
+            abort();
+        l->number = a->links++;
+    }
+    bytes_add(&((struct aged_link *)j->reading)->in[way], data, len);
+    return (way == PROXY_UP || hear_server(p, j)) && hear_client(p, j);
+}
+
+static bool is_busy(const struct joint *j)
+{
+    const struct aged_link *l = j->reading;
+    return l && l->now;
+}
+
+static void end(struct joint *j)
+{
+    struct aged_link *l = j->reading;
+
+    if (!l)
+        return;
+    aged_order_free(l->now);
+    bytes_free(&l->in[PROXY_UP]);
+    bytes_free(&l->in[PROXY_DOWN]);
+    free(l);
+    j->reading = NULL;
 }
 
 /* ---------------------------------------------------------- for the test */
 
-static void listen_at(struct aged *a)
-{
-    local_dir_make(a->dir);
-    local_path(a->path, a->dir, "aged.sock");
-    a->listener = local_listen_unix(a->path);
-    if (a->listener < 0)
-        abort();
-    fcntl(a->listener, F_SETFL, O_NONBLOCK);
-    snprintf(a->url, sizeof(a->url), "unix://%s", a->path);
-}
-
 struct aged *aged_start(enum aged_profile profile, const struct redis *behind)
 {
+    static const struct proxy_reader reader = {read_bytes, is_busy, end};
     struct aged *a = calloc(1, sizeof(*a));
-    sigset_t all, before;
 
-    if (!a || pipe2(a->wake, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (!a)
         abort();
-    memcpy(a->behind, behind->path, sizeof(a->behind));
     a->book.age = &aged_ages[profile];
-    listen_at(a);
-    pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->changed, NULL);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&a->thread, NULL, run, a) != 0)
-        abort();
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    a->proxy = proxy_start(behind->path, 0);
+    pthread_mutex_lock(&a->proxy->lock);
+    a->proxy->reader_data = a;
+    a->proxy->reader = &reader;
+    pthread_mutex_unlock(&a->proxy->lock);
     return a;
 }
 
@@ -126,61 +183,39 @@ void aged_stop(struct aged *a)
 {
     if (!a)
         return;
-    pthread_mutex_lock(&a->lock);
-    a->stopping = true;
-    wake(a);
-    pthread_mutex_unlock(&a->lock);
-    pthread_join(a->thread, NULL);
-    close(a->wake[0]);
-    close(a->wake[1]);
-    close(a->listener);
-    local_dir_remove(a->dir);
+    proxy_stop(a->proxy);
     aged_scripts_free(&a->book);
     bytes_free(&a->log);
     bytes_free(&a->shown);
-    pthread_cond_destroy(&a->changed);
-    pthread_mutex_destroy(&a->lock);
     free(a);
 }
 
 const char *aged_url(const struct aged *a)
 {
-    return a->url;
+    return a->proxy->url;
 }
 
 const char *aged_path(const struct aged *a)
 {
-    return a->path;
-}
-
-/* Lets the thread carry out what was ordered; the lock is held. */
-static void carry_out(struct aged *a)
-{
-    uint64_t turn = a->turns + 1;
-
-    wake(a);
-    while (a->turns < turn)
-        pthread_cond_wait(&a->changed, &a->lock);
+    return a->proxy->path;
 }
 
 void aged_profile_now(struct aged *a, enum aged_profile profile, bool cut)
 {
-    pthread_mutex_lock(&a->lock);
+    pthread_mutex_lock(&a->proxy->lock);
     a->book.age = &aged_ages[profile];
     aged_scripts_free(&a->book);
-    if (cut) {
-        a->cutting = true;
-        carry_out(a);
-    }
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_unlock(&a->proxy->lock);
+    if (cut)
+        proxy_cut(a->proxy, false);
 }
 
 void aged_refuse(struct aged *a, const char *commands, const char *reply)
 {
-    pthread_mutex_lock(&a->lock);
+    pthread_mutex_lock(&a->proxy->lock);
     a->book.refused = commands;
     a->book.refusal = reply;
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_unlock(&a->proxy->lock);
 }
 
 /* The word that begins at *at, without its blank, and *at after it. */
@@ -214,38 +249,41 @@ size_t aged_count(struct aged *a, const char *words)
 {
     size_t found = 0;
 
-    pthread_mutex_lock(&a->lock);
+    pthread_mutex_lock(&a->proxy->lock);
     for (const char *at = a->log.len > 0 ? a->log.data : ""; *at != '\0';
          at = strchr(at, '\n') + 1)
         found += begins_so(at, words);
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_unlock(&a->proxy->lock);
     return found;
 }
 
 const char *aged_log(struct aged *a)
 {
-    pthread_mutex_lock(&a->lock);
+    pthread_mutex_lock(&a->proxy->lock);
     a->shown.len = 0;
     bytes_add(&a->shown, a->log.data, a->log.len);
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_unlock(&a->proxy->lock);
     return a->shown.data;
 }
 
 void aged_forget(struct aged *a)
 {
-    pthread_mutex_lock(&a->lock);
+    pthread_mutex_lock(&a->proxy->lock);
     bytes_free(&a->log);
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_unlock(&a->proxy->lock);
 }
 
 bool aged_idle(struct aged *a)
 {
     bool idle = true;
 
-    pthread_mutex_lock(&a->lock);
-    for (const struct aged_link *l = a->links; l < a->links + AGED_LINKS; l++)
-        idle = idle && (!l->used || (!l->now && l->in[AGED_CLIENT].len == 0 &&
-                                        l->out[AGED_CLIENT].len == 0));
-    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_lock(&a->proxy->lock);
+    for (size_t i = 0; i < PAIRS; i++) {
+        const struct joint *j = &a->proxy->joints[i];
+        const struct aged_link *l = j->used ? j->reading : NULL;
+        idle = idle && (!l || (!l->now && l->in[PROXY_UP].len == 0 &&
+                                  !j->flow[PROXY_DOWN].first));
+    }
+    pthread_mutex_unlock(&a->proxy->lock);
     return idle;
 }

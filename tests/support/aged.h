@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A server of another version: stands before a real redis-server 7.0 and
- * makes it answer like one, by its exact words. Listens on a unix socket; one
- * thread. What a function orders is in force when it
- * returns, for every command that has not been passed on by then.
+ * makes it answer like one, by its exact words. Listens on a unix socket. What
+ * a function orders is in force when it returns, for every command that has not
+ * been passed on by then.
  *
  * A command is passed on when the one before it, of the same connection, was
  * answered: pipelining is fine, and no faster than asking one by one.

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the aged server share. aged.c has the thread and what the
- * test may say, aged_link.c a connection, aged_order.c what becomes of a
- * command and of its reply, aged_script.c the Lua, aged_age.c the tables.
+ * What the files of the aged server share. aged.c has the connections and what
+ * the test may say, aged_order.c what becomes of a command and of its reply,
+ * aged_script.c the Lua, aged_age.c the tables.
  */
 #ifndef NXLOCK_TEST_AGED_INNER_H
 #define NXLOCK_TEST_AGED_INNER_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "support/aged.h"
 #include "support/bytes.h"
-#include "support/local.h"
 #include "support/resp.h"
 
 struct age {
@@ -58,39 +56,6 @@ struct aged_book {
     const char *refused, *refusal; /* commands, and the answer; or NULL */
     struct aged_script *scripts;
 };
-
-enum { AGED_LINKS = 256 };
-enum aged_side { AGED_CLIENT, AGED_SERVER };
-
-struct aged_link { /* a connection, to both sides */
-    bool used, cut;
-    bool closed[2]; /* that side has closed, or does not read any more */
-    size_t number;
-    int fd[2];
-    struct bytes in[2], out[2]; /* from and to that side */
-    struct aged_order *now;     /* the server is to answer it */
-};
-
-struct aged {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    pthread_t thread;
-    int wake[2], listener;
-    bool stopping, cutting;
-    char dir[LOCAL_PATH], path[LOCAL_PATH], behind[LOCAL_PATH];
-    char url[LOCAL_PATH + 16];
-    struct aged_book book;
-    struct aged_link links[AGED_LINKS];
-    size_t accepted;
-    struct bytes log, shown;
-    uint64_t turns; /* of the thread, for those who wait for one */
-};
-
-/* aged_link.c; the lock is held. */
-void aged_link_open(struct aged *a, int client);
-void aged_link_close(struct aged_link *l);
-void aged_link_take_in(struct aged_link *l, enum aged_side side);
-void aged_link_work(struct aged *a, struct aged_link *l);
 
 /* aged_order.c. Fills in what follows from the command and the age. */
 void aged_understand(struct aged_book *book, struct aged_order *o);

@@ -43,8 +43,10 @@ static void flow_clear(struct flow *flow)
     flow->end = &flow->first;
 }
 
-static void joint_close(struct joint *j)
+static void joint_close(const struct proxy *p, struct joint *j)
 {
+    if (p->reader)
+        p->reader->end(j);
     for (int i = 0; i < 2; i++) {
         if (j->reset && j->fd[i] >= 0)
             local_make_reset(j->fd[i]);
@@ -104,6 +106,20 @@ static void joint_strand(struct joint *j)
     flow_clear(&j->flow[PROXY_DOWN]);
 }
 
+void proxy_pass(struct proxy *p, struct joint *j, enum proxy_way way,
+    const char *data, size_t len)
+{
+    struct flow *flow = &j->flow[way];
+    struct chunk *chunk = calloc(1, sizeof(*chunk));
+
+    if (!chunk)
+        abort();
+    chunk->due_ns = test_now_ns() + p->way[way].delay_ns;
+    bytes_add(&chunk->bytes, data, len);
+    *flow->end = chunk;
+    flow->end = &chunk->next;
+}
+
 /* Takes in what the sender of that way has sent. */
 static void take_in(struct proxy *p, struct joint *j, enum proxy_way way)
 {
@@ -113,24 +129,21 @@ static void take_in(struct proxy *p, struct joint *j, enum proxy_way way)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n < 0) { /* reset by one side: the other is to see it too */
+    if (n < 0 && !p->reader) { /* reset by one side: the other sees it too */
         j->cut = j->reset = true;
         return;
     }
-    if (n == 0) {
+    if (n <= 0) {
         flow->closed = true;
         return;
     }
     p->way[way].bytes += (uint64_t)n;
     if (p->way[way].dropped || (j->stranded && way == PROXY_DOWN))
         return;
-    struct chunk *chunk = calloc(1, sizeof(*chunk));
-    if (!chunk)
-        abort();
-    chunk->due_ns = test_now_ns() + p->way[way].delay_ns;
-    bytes_add(&chunk->bytes, data, (size_t)n);
-    *flow->end = chunk;
-    flow->end = &chunk->next;
+    if (!p->reader)
+        proxy_pass(p, j, way, data, (size_t)n);
+    else if (!p->reader->read(p, j, way, data, (size_t)n))
+        j->cut = true;
 }
 
 /* Passes on what is due. When all has been passed and the sender has closed,
@@ -157,6 +170,10 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
         ssize_t n = len ? send(to, chunk->bytes.data, len, MSG_NOSIGNAL) : 0;
         if (n < 0 && errno == EAGAIN)
             return;
+        if (n < 0 && p->reader && way == PROXY_DOWN) {
+            flow_clear(flow); /* the client has gone; its commands are there */
+            return;
+        }
         if (n < 0) {
             j->cut = true;
             return;
@@ -176,7 +193,8 @@ static void pass_on(struct proxy *p, struct joint *j, enum proxy_way way)
         bytes_free(&chunk->bytes);
         free(chunk);
     }
-    bool may_close = !j->stranded || way == PROXY_DOWN;
+    bool may_close = way == PROXY_DOWN ||
+                     (!j->stranded && !(p->reader && p->reader->is_busy(j)));
     if (flow->closed && !flow->first && !held && may_close)
         j->cut = true;
 }
@@ -248,7 +266,7 @@ static void obey(struct proxy *p)
             pass_on(p, &p->joints[i], (enum proxy_way)w);
     for (size_t i = 0; i < PAIRS; i++)
         if (p->joints[i].used && (p->joints[i].cut || p->stopping))
-            joint_close(&p->joints[i]);
+            joint_close(p, &p->joints[i]);
     p->turns++;
     pthread_cond_broadcast(&p->changed);
 }

@@ -31,6 +31,19 @@ struct joint { /* client and server; fd[w] is the sender of way w */
     uint8_t source;          /* last byte of the client's address */
     int fd[2];
     struct flow flow[2];
+    void *reading; /* of the reader */
+};
+
+/* Reads what is passed on, and decides what is. Called with the lock. */
+struct proxy_reader {
+    /* The sender of that way has sent bytes; proxy_pass() says what the other
+     * side gets. False: the connection is to be cut. */
+    bool (*read)(struct proxy *p, struct joint *j, enum proxy_way way,
+        const char *data, size_t len);
+    /* Something that the client has sent is not answered yet: until it is, the
+     * server keeps the connection of a client that has closed. */
+    bool (*is_busy)(const struct joint *j);
+    void (*end)(struct joint *j);
 };
 
 struct way {
@@ -56,6 +69,8 @@ struct proxy {
     struct joint joints[PAIRS];
     size_t accepted;
     uint64_t turns; /* of the thread, for those who wait for one */
+    const struct proxy_reader *reader; /* NULL: all is passed on as it is */
+    void *reader_data;
 };
 
 static inline bool proxy_is_held(
@@ -63,6 +78,9 @@ static inline bool proxy_is_held(
 {
     return p->way[way].held || p->way[way].held_from[j->source];
 }
+
+void proxy_pass(struct proxy *p, struct joint *j, enum proxy_way way,
+    const char *data, size_t len);
 
 /* Lets the thread carry out what was ordered; the lock is held. */
 void proxy_carry_out(struct proxy *p);
