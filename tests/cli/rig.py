@@ -247,10 +247,6 @@ class Server(servers.Server):
         """Redis 6.0 has; Tap.may_use_acl() also says what is skipped."""
         return self.cli("ACL", "WHOAMI") == b"default\n"
 
-    def has_tls(self):
-        """Redis 6.0 has, unless it was built without."""
-        return b"tls-port" in self.cli("CONFIG", "GET", "tls-port")
-
 
 class Aged:
     """The server behind a socket, as an old version of it answers."""

@@ -1,103 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_every.py NXLOCK: --every, from the crons of three machines.
-
-Their clocks are apart, and each cron is late now and then by less than a tenth
-of a period. In each period one of the three runs the job, and the other two
-are told that it is not due.
+"""test_every.py NXLOCK: --every, from the crons of several machines: in each
+period one of them runs the job, and the others are told that it is not due.
+table.py describes the rows.
 """
 
-import heapq
-import os
-import random
-import subprocess
+import re
 import sys
-import time
 
 from rig import play
 from table import Table, part
-
-FULL = os.environ.get("NXLOCK_FULL") == "1"
-# Seconds, jobs side by side, and how many periods of each. A row is for the
-# machine that is too busy for the one before: more time, and less to do.
-ROWS = (((6.0, 40, 25) if FULL else (6.0, 24, 4)), (12.0, 20, 4), (24.0, 10, 4))
-OFFSETS = (0.0, 0.75, 1.5)  # of the machines' clocks
-JITTER = 0.2
-TOLERANCE = 1 / 10  # of a period: what --every allows for
-
-
-class Started:
-    def __init__(self, process, period, due):
-        self.process = process
-        self.period = period
-        self.due = due
-        self.code = None
-
-
-def start(nxlock, name, length):
-    return subprocess.Popen(
-        [nxlock, "run", f"job{name}-of-{length}", "--every",
-         f"{length * 1000:.0f}ms", "--", "true"], stdin=subprocess.DEVNULL)
-
-
-def crons(nxlock, length, names, count):
-    """All starts; each with its code, and how late it began and ended."""
-    seed = random.randrange(1 << 32)
-    print(f"# seed {seed}")
-    rng = random.Random(seed)
-    queue = []
-    begin = time.monotonic() + 0.2
-    for name in range(names):
-        phase = begin + length * name / names
-        for period in range(count):
-            for host, offset in enumerate(OFFSETS):
-                due = phase + period * length + offset
-                heapq.heappush(queue, (due + rng.random() * JITTER, due, host,
-                                       name, period))
-    done, at_work = [], []
-    while queue or at_work:
-        for one in list(at_work):
-            if one.process.poll() is not None:
-                one.code = one.process.returncode
-                one.took = time.monotonic() - one.due
-                at_work.remove(one)
-                done.append(one)
-        now = time.monotonic()
-        if queue and queue[0][0] <= now:
-            _, due, _, name, period = heapq.heappop(queue)
-            at_work.append(Started(
-                start(nxlock, name, length), (name, period), due))
-        else:
-            time.sleep(0.002)
-    return done
-
-
-def enough(tap, done, length):
-    """A period counts if all of its three ended in time, in the sense of the
-    promise: each starts as often, give or take a tenth. False: too few did."""
-    runs, late, odd = {}, set(), []
-    for one in done:
-        runs.setdefault(one.period, 0)
-        if one.code == 0:
-            runs[one.period] += 1
-        elif one.code != 75:
-            odd.append(one.code)
-        # Late in one is early for the next.
-        if one.took > length * TOLERANCE - JITTER:
-            name, period = one.period
-            late.update({one.period, (name, period + 1)})
-    tap.equal(odd, [], "each is a run or not due")
-    wrong = {period: n for period, n in runs.items()
-             if n != 1 and period not in late}
-    tap.equal(wrong, {}, f"one run in each of {len(runs)} periods")
-    print(f"# {len(late)} periods were disturbed by the machine")
-    return len(late) < len(runs) * 9 / 10
-
-
-def periods(room):
-    room.check(any(enough(room, crons(room.program, *row), row[0])
-               for row in ROWS), "enough of them count")
-
 
 RUN = "run h --every 1h"
 BY_HAND = (
@@ -110,6 +22,10 @@ BY_HAND = (
      "ran it last, and --every 1h skips runs for 54m",
      "the next run may start in 5"),
     ("db EXISTS h", "0"),
+    # One that is skipped leaves the record as it is.
+    ("db PEXPIRE {h}:every 60000", "1"),
+    (f"{RUN} -- true", 75, ""),
+    ("db PTTL {h}:every", (0, 60000)),
     ("run h -- true", 0),
     ("list", 0, "~{h}:every\tevery\t.*"),
     ("unlock {h}:every --force --yes", 0),
@@ -121,6 +37,10 @@ BY_HAND = (
     ("db DEL {h}:every", "1"),
     (f"{RUN} -- /nowhere", 127),
     ("db EXISTS {h}:every", "0"),
+    # The record ends before the period does.
+    ("run second --every 1s -- true", 0),
+    ("db EXISTS {second}:every", re.compile("^0")),
+    ("run second --every 1s -- true", 0),
     # A name with a tag, a prefix and a short max_ttl_ms.
     ("run {h}x --every 1h -u {url}?max_ttl_ms=40000 --prefix p: -- true", 0),
     ("db EXISTS p:{h}x:every", "1"),
@@ -150,6 +70,17 @@ RIGHTS = (
 )
 
 
+
+def at_once(room):
+    """Whose lock it is first runs the job, and the others look after that."""
+    for number in range(5):
+        runs = [room.launch("run", f"once{number}", "--every", "1h", "--",
+                            "true") for _ in range(3)]
+        room.equal(sorted(run.ends() for run in runs),
+                   [(0, "", ""), (75, "", ""), (75, "", "")],
+                   "three machines at once: one of them runs the job")
+
+
 if __name__ == "__main__":
     sys.exit(play(Table, part("by_hand", BY_HAND), part("rights", RIGHTS),
-                  periods))
+                  at_once))
