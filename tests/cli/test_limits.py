@@ -4,12 +4,13 @@
 behind, and the watchdog that ends them.
 """
 
+import ctypes
 import os
 import signal
 import sys
 import time
 
-from rig import Cases, play
+from rig import Cases, await_, play
 from terminal import gone
 
 LOOP = "while [ -e rig ]; do sleep 0.05; done"
@@ -27,6 +28,14 @@ WATCHDOG = """grep -q nxl-watchdog /proc/$PPID/comm || exit
 until ! for fd in /proc/$PPID/fd/*; do readlink $fd; done |
     grep -v -e ^/dev/null -e ^socket: -e ^pipe: -e ^anon_inode:
 do sleep 0.05; done"""
+PTRACE_SEIZE = 0x4206
+
+
+def debug(pid):
+    """Becomes the debugger of a process, which is a zombie after its end until
+    this one waits for it. False: that is not permitted here."""
+    ptrace = ctypes.CDLL(None).ptrace
+    return ptrace(PTRACE_SEIZE, *map(ctypes.c_long, (pid, 0, 0))) == 0
 
 
 class Room(Cases):
@@ -99,6 +108,30 @@ class Room(Cases):
                    "KILL to the watchdog: a job of the script lives on")
         os.kill(self.left()[0], signal.SIGKILL)
 
+    def stuck(self):
+        """One that cannot be ended is reported, and waited for."""
+        run = self.run("-c", "sleep 600 & echo $! > new; mv new left; "
+                       "until [ -e ready ]; do sleep 0.05; done; "
+                       "kill -KILL $PPID; sleep 600")
+        await_(lambda: self.has("left"))
+        pid, = self.left()
+        held = debug(pid)
+        self.write("ready")
+        said = (f"cannot end process {pid}, which /bin/sh has left behind: a "
+                "debugger holds what is left of it; waiting for its end\n",)
+        if held:
+            self.check(run.says("a debugger holds"),
+                       "a process that cannot be ended: reported")
+            self.check(run.is_running() and not self.is_free("l"),
+                       "a process that cannot be ended: the lock is held")
+            os.waitpid(pid, 0)
+        else:
+            self.skip("a process that cannot be ended", "no ptrace()")
+            said = ()
+        run.gives("KILL to the watchdog, and a process that is debugged", 79,
+                  "", "the watchdog of ", *said)
+
 
 if __name__ == "__main__":
-    sys.exit(play(Room, Room.at_most, Room.left_behind, Room.watchdog))
+    sys.exit(play(Room, Room.at_most, Room.left_behind, Room.watchdog,
+                  Room.stuck))
