@@ -19,7 +19,7 @@
 
 struct cases_run {
     int rounds;
-    double seconds;      /* of a crowd, and of many locks */
+    double seconds;      /* of readers and writers, and of many locks */
     int locks;           /* that are kept alive */
     struct redis server; /* of this case alone */
     int missed;          /* goals */
@@ -33,13 +33,8 @@ typedef int case_measure(void);
 case_measure case_cost;     /* beside holders, against the floor */
 case_measure case_memory;   /* of a holder at the server */
 case_measure case_handoff;  /* from a release to the next grant */
-case_measure case_death;    /* of a holder, until the next grant */
 case_measure case_readers;  /* a thousand of them behind a writer */
-case_measure case_order;    /* and fairness */
-case_measure case_writer;   /* among readers that never pause */
-case_measure case_outside;  /* who polls beside readers */
 case_measure case_quorum;   /* readers and writers over three servers */
-case_measure case_litter;   /* what is left when all are killed */
 case_measure case_hold;     /* of many locks that are kept alive */
 case_measure case_five;     /* servers, against one and a floor */
 case_measure case_replicas; /* that are waited for */
@@ -52,9 +47,8 @@ void case_row(const char *what, const char *unit, const double *values,
 /* The same of ours[i] / theirs[i]. */
 void case_ratio(const char *what, const double *ours, const double *theirs,
     int count, double goal);
-/* The same of one value. least: the least that it may be; 0: no limit. */
-void case_figure(const char *what, const char *unit, double value, double least,
-    double goal);
+/* The same of one value. */
+void case_figure(const char *what, const char *unit, double value, double goal);
 /* A remark below the rows. */
 void case_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int case_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -64,17 +58,14 @@ void case_pin(bool one);
 
 /* A connection to the server under test, or NULL after case_fail(). */
 redisContext *case_connect(void);
-/* Removes the lock and its line. */
-void case_remove_keys(void);
 /* An integer reply; -1: another one. */
 long long case_ask(redisContext *redis, const char *format, ...);
-/* Microseconds that the server took for the command, by INFO commandstats. */
-double case_command_us(redisContext *redis, const char *command);
 
-/* A lock of a client of its own; permits and shared as in the options. Ends the
- * process if it cannot be made. */
+void case_pause_us(long us);
+
+/* A client and a lock; permits and shared as in the options, and NULL for an
+ * exclusive lock. They end the process if that cannot be made. */
 struct lock_kind {
-    const char *words;
     int64_t permits;
     int shared;
 };
@@ -82,12 +73,12 @@ nxl_client *case_client(const char *url);
 nxl_lock *case_lock(nxl_client *client, const char *name,
     const struct lock_kind *kind, int64_t ttl_ms);
 
-/* Follows by MONITOR, for so long, who joins the line and who is granted the
- * lock. A grant to one that joined later than one that still waits, or did not
- * join, is out of order. -1 after case_fail(). */
-struct grants {
-    unsigned long all, out_of_order;
+/* One turn of the client's event loop, which waits for most_ms at most. Counts
+ * the acquires and releases that have ended; -1 after case_fail(), also if one
+ * of them has failed. */
+struct case_ended {
+    int acquires, releases;
 };
-int follow_grants(double seconds, struct grants *grants);
+int case_turn(nxl_client *client, int64_t most_ms, struct case_ended *ended);
 
 #endif

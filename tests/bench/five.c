@@ -118,7 +118,6 @@ static int floor_cycle(void)
 /* Of the first count servers, straight or behind the network. */
 static nxl_lock *subject(int count, bool network, nxl_client **client)
 {
-    static const struct lock_kind exclusive = {"", 0, 0};
     char urls[1000] = "";
 
     for (int i = 0; i < count; i++) {
@@ -134,7 +133,7 @@ static nxl_lock *subject(int count, bool network, nxl_client **client)
     /* They have just been started. */
     strcat(urls, "?guard_restarts=off");
     *client = case_client(urls);
-    return case_lock(*client, count > 1 ? "five" : "one", &exclusive, 30000);
+    return case_lock(*client, count > 1 ? "five" : "one", NULL, 30000);
 }
 
 static int lock_cycle(nxl_lock *lock)
@@ -188,11 +187,11 @@ static void compare(
     char what[80];
 
     snprintf(what, sizeof(what), "two %s: p50, to all well", how);
-    case_figure(what, "", found.p50_us / well->p50_us, 0, 1.05);
+    case_figure(what, "", found.p50_us / well->p50_us, 1.05);
     snprintf(what, sizeof(what), "two %s: p99, to all well", how);
-    case_figure(what, "", found.p99_us / well->p99_us, 0, 1.5);
+    case_figure(what, "", found.p99_us / well->p99_us, 1.5);
     snprintf(what, sizeof(what), "two %s: the first, to p50, all well", how);
-    case_figure(what, "", found.first_us / well->p50_us, 0, 1.5);
+    case_figure(what, "", found.first_us / well->p50_us, 1.5);
 }
 
 /* The last ones are struck, so that the single server is not among them. */
@@ -205,9 +204,9 @@ static void latency(nxl_lock *one, nxl_lock *five)
         acquire(five);
     }
     well = measure(one, five, &alone);
-    case_figure("all well: acquire, p50", " us", well.p50_us, 0, 0);
-    case_figure("all well: p50, to one server", "", well.p50_us / alone.p50_us,
-        0, 1.10);
+    case_figure("all well: acquire, p50", " us", well.p50_us, 0);
+    case_figure(
+        "all well: p50, to one server", "", well.p50_us / alone.p50_us, 1.10);
     for (int i = SERVERS - FAULTY; i < SERVERS; i++)
         redis_freeze(&servers[i]);
     compare("hung", &well, one, five);
@@ -218,7 +217,7 @@ static void latency(nxl_lock *one, nxl_lock *five)
     for (int i = SERVERS - FAULTY; i < SERVERS; i++)
         redis_kill(&servers[i]);
     compare("killed", &well, one, five);
-    case_figure("failed calls", "", failed, 0, 0.5);
+    case_figure("failed calls", "", failed, 0.5);
 }
 
 /* --------------------------------------------------------------------- CPU */

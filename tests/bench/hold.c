@@ -5,7 +5,6 @@
  * which must be none. */
 #include "cases.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,40 +40,18 @@ static void on_trace(void *arg, const nxl_trace *trace)
     hold.part[since % interval * PARTS / interval]++;
 }
 
-/* Waits once, at most so long. Adds up the acquires that have ended. */
-static int turn(int64_t most_ms, int *granted)
-{
-    struct pollfd fds[8];
-    nxl_event event;
-    int timeout_ms;
-    size_t n = nxl_client_pollfds(hold.client, fds, 8, &timeout_ms);
-
-    if (timeout_ms < 0 || timeout_ms > most_ms)
-        timeout_ms = (int)most_ms;
-    poll(fds, n < 8 ? (nfds_t)n : 8, timeout_ms);
-    if (nxl_client_process(hold.client) != NXL_OK)
-        return case_fail("process: %s", nxl_client_errmsg(hold.client));
-    while (nxl_client_next_event(hold.client, &event)) {
-        if (event.operation != NXL_OP_ACQUIRE)
-            continue;
-        if (event.result != NXL_OK)
-            return case_fail("%s", nxl_lock_errmsg(event.lock));
-        ++*granted;
-    }
-    return 0;
-}
-
 static int wait_for(double seconds)
 {
     uint64_t end = bench_now_ns() + (uint64_t)(seconds * 1e9);
-    int none = 0, rc = 0;
+    struct case_ended none;
+    int rc = 0;
 
     for (uint64_t now; rc == 0 && (now = bench_now_ns()) < end;) {
         int64_t left_ms = (int64_t)((end - now) / 1000000) + 1;
         struct timespec pause = {left_ms / 1000, left_ms % 1000 * 1000000};
 
         if (hold.loop)
-            rc = turn(left_ms, &none);
+            rc = case_turn(hold.client, left_ms, &none);
         else
             nanosleep(&pause, NULL);
     }
@@ -84,7 +61,8 @@ static int wait_for(double seconds)
 static int acquire_all(void)
 {
     nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    int granted = 0, rc = NXL_OK;
+    struct case_ended ended = {0, 0};
+    int rc = NXL_OK;
 
     options.ttl_ms = hold.ttl_ms;
     options.renew = 1;
@@ -102,8 +80,8 @@ static int acquire_all(void)
     }
     if (rc != NXL_OK)
         return case_fail("%s", nxl_client_errmsg(hold.client));
-    while (hold.loop && granted < cases_run.locks)
-        if (turn(1000, &granted))
+    while (hold.loop && ended.acquires < cases_run.locks)
+        if (case_turn(hold.client, 1000, &ended))
             return -1;
     return 0;
 }
@@ -124,7 +102,7 @@ static void figure(const char *what, const char *unit, double value)
     snprintf(words, sizeof(words), "%d locks of %.0f s, %s: %s",
         cases_run.locks, (double)hold.ttl_ms / 1000,
         hold.loop ? "a loop" : "the library's thread", what);
-    case_figure(words, unit, value, 0, 0);
+    case_figure(words, unit, value, 0);
 }
 
 static int report(double cpu, double seconds, const nxl_stats *before)

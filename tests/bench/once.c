@@ -121,10 +121,9 @@ static int batch(nxl_lock *lock, double *us)
 
 static int measure(const char *what, redisContext *redis, const char *url)
 {
-    static const struct lock_kind exclusive = {"", 0, 0};
     static double ours[BENCH_MAX_ROUNDS], floors[BENCH_MAX_ROUNDS];
     nxl_client *client = case_client(url);
-    nxl_lock *lock = case_lock(client, CASE_NAME, &exclusive, 30000);
+    nxl_lock *lock = case_lock(client, CASE_NAME, NULL, 30000);
     int rc;
 
     own.redis = redis;

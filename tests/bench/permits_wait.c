@@ -1,39 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* How long one waits for a lock that several hold: after a release, after the
- * death of a holder, and as one of a thousand readers behind a writer. */
+/* How long one waits for a lock that several hold: after a release, and as one
+ * of a thousand readers behind a writer. */
 #include "delay.h"
 #include "cases.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-static void pause_us(long us)
-{
-    struct timespec time = {us / 1000000, us % 1000000 * 1000};
-
-    nanosleep(&time, NULL);
-}
-
-#define EXCLUSIVE                                                              \
-    {                                                                          \
-        "", 0, 0                                                               \
-    }
-#define READER                                                                 \
-    {                                                                          \
-        "", 0, 1                                                               \
-    }
-#define OF(permits)                                                            \
-    {                                                                          \
-        "", permits, 0                                                         \
-    }
 
 /* --------------------------------------------------------------- a release */
 
@@ -43,14 +18,13 @@ static const struct scene {
     struct lock_kind holder, waiter;
     int others;
 } scenes[] = {
-    {"exclusive", EXCLUSIVE, EXCLUSIVE, 0},
-    {"2 of 2 permits", OF(2), OF(2), 1},
-    {"64 of 64 permits", OF(64), OF(64), 63},
-    {"a reader after a writer", EXCLUSIVE, READER, 0},
-    {"a writer after a reader", READER, EXCLUSIVE, 0},
+    {"exclusive", {0, 0}, {0, 0}, 0},
+    {"2 of 2 permits", {2, 0}, {2, 0}, 1},
+    {"64 of 64 permits", {64, 0}, {64, 0}, 63},
+    {"a reader after a writer", {0, 0}, {0, 1}, 0},
+    {"a writer after a reader", {0, 1}, {0, 0}, 0},
 };
 enum { SCENES = sizeof(scenes) / sizeof(*scenes), SAMPLES = 20 };
-enum { OTHERS_MAX = 63 };
 
 static struct stage {
     nxl_lock *waiter;
@@ -82,9 +56,9 @@ static int await_line(redisContext *redis, long long count, long settle_us)
     while (case_ask(redis, "ZCARD " CASE_LINE) < count) {
         if (bench_now_ns() > end)
             return case_fail("%lld did not join the line", count);
-        pause_us(200);
+        case_pause_us(200);
     }
-    pause_us(settle_us);
+    case_pause_us(settle_us);
     return 0;
 }
 
@@ -106,6 +80,19 @@ static int hand_over(
     if (stage.result != NXL_OK || nxl_lock_release(stage.waiter) != NXL_OK)
         return case_fail("%s", nxl_lock_errmsg(stage.waiter));
     return 0;
+}
+
+/* The lock, its line, and that line's mark and gap. */
+static void remove_keys(void)
+{
+    redisContext *redis = case_connect();
+
+    if (!redis)
+        return;
+    freeReplyObject(
+        redisCommand(redis, "DEL %s {%s}:nxl-l {%s}:nxl-w {%s}:nxl-g",
+            CASE_NAME, CASE_NAME, CASE_NAME, CASE_NAME));
+    redisFree(redis);
 }
 
 /* Median of some hand-overs, in microseconds. */
@@ -140,7 +127,7 @@ static int hand_overs(redisContext *redis, const struct scene *scene,
     nxl_client_free(near);
     nxl_client_free(far);
     nxl_client_free(client);
-    case_remove_keys();
+    remove_keys();
     return rc;
 }
 
@@ -194,83 +181,6 @@ int case_handoff(void)
     return rc ? -1 : 0;
 }
 
-/* ----------------------------------------------------------------- a death */
-
-enum { DEATH_TTL_MS = 500 };
-
-/* The time before its acquire, or 0 if that failed. It kills itself. */
-static pid_t start_victim(
-    const struct lock_kind *kind, _Atomic uint64_t *asked_ns)
-{
-    pid_t pid = fork();
-
-    if (pid != 0)
-        return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    nxl_client *client = case_client(cases_run.server.url);
-    nxl_lock *lock = case_lock(client, CASE_NAME, kind, DEATH_TTL_MS);
-    uint64_t asked = bench_now_ns();
-
-    srandom((unsigned)getpid());
-    if (nxl_lock_acquire(lock, 0) != NXL_OK)
-        _exit(1);
-    *asked_ns = asked;
-    pause_us(random() % 200000);
-    kill(getpid(), SIGKILL);
-    _exit(1);
-}
-
-/* How much later than the end of the lease the next one was granted the lock,
- * in ms: counted from before the request for it. */
-static int one_death(const struct scene *scene, double *late_ms)
-{
-    static _Atomic uint64_t *asked_ns;
-    nxl_client *client = case_client(cases_run.server.url);
-    int rc = 0;
-
-    if (!asked_ns)
-        asked_ns = mmap(NULL, sizeof(*asked_ns), PROT_READ | PROT_WRITE,
-            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    *asked_ns = 0;
-    for (int i = 0; i < scene->others; i++)
-        rc |= nxl_lock_acquire(
-            case_lock(client, CASE_NAME, &scene->holder, 30000), 0);
-    pid_t pid = start_victim(&scene->holder, asked_ns);
-    nxl_lock *waiter = case_lock(client, CASE_NAME, &scene->waiter, 30000);
-
-    while (*asked_ns == 0 && waitpid(pid, NULL, WNOHANG) == 0)
-        pause_us(100);
-    if (rc || *asked_ns == 0 || nxl_lock_acquire(waiter, 20000) != NXL_OK)
-        return case_fail("%s: %s", scene->words, nxl_lock_errmsg(waiter));
-    *late_ms =
-        (double)(int64_t)(bench_now_ns() - *asked_ns) / 1e6 - DEATH_TTL_MS;
-    waitpid(pid, NULL, 0);
-    nxl_client_free(client);
-    case_remove_keys();
-    return 0;
-}
-
-int case_death(void)
-{
-    static double late_ms[BENCH_MAX_ROUNDS];
-    char what[100];
-
-    for (int s = 0; s < SCENES; s++) {
-        double worst = 0;
-
-        for (int i = 0; i < cases_run.rounds; i++) {
-            if (one_death(&scenes[s], &late_ms[i]))
-                return -1;
-            worst = late_ms[i] > worst ? late_ms[i] : worst;
-        }
-        snprintf(what, sizeof(what), "%s: after the lease", scenes[s].words);
-        case_row(what, " ms", late_ms, cases_run.rounds, 0);
-        snprintf(what, sizeof(what), "%s: the latest", scenes[s].words);
-        case_figure(what, " ms", worst, 0, 100);
-    }
-    return 0;
-}
-
 /* -------------------------------------------------------- a thousand readers
  */
 
@@ -279,31 +189,8 @@ enum { READERS = 1000 };
 static struct crowd {
     nxl_client *client;
     nxl_lock *reader[READERS];
-    unsigned granted, released;
+    struct case_ended ended;
 } crowd;
-
-static int turn(int most_ms)
-{
-    struct pollfd fds[8];
-    nxl_event event;
-    int timeout_ms;
-    size_t count = nxl_client_pollfds(crowd.client, fds, 8, &timeout_ms);
-
-    if (timeout_ms < 0 || timeout_ms > most_ms)
-        timeout_ms = most_ms;
-    poll(fds, (nfds_t)count, timeout_ms);
-    if (nxl_client_process(crowd.client) != NXL_OK)
-        return case_fail("process: %s", nxl_client_errmsg(crowd.client));
-    while (nxl_client_next_event(crowd.client, &event)) {
-        if (event.result != NXL_OK)
-            return case_fail("%s", nxl_lock_errmsg(event.lock));
-        if (event.operation == NXL_OP_ACQUIRE)
-            crowd.granted++;
-        else if (event.operation == NXL_OP_RELEASE)
-            crowd.released++;
-    }
-    return 0;
-}
 
 static int turns_for(double seconds)
 {
@@ -311,7 +198,7 @@ static int turns_for(double seconds)
     int rc = 0;
 
     while (rc == 0 && bench_now_ns() < end)
-        rc = turn(10);
+        rc = case_turn(crowd.client, 10, &crowd.ended);
     return rc;
 }
 
@@ -336,7 +223,7 @@ static int one_crowd(redisContext *redis, nxl_lock *writer, double *took_ms)
 {
     uint64_t began;
 
-    crowd.granted = crowd.released = 0;
+    crowd.ended = (struct case_ended){0, 0};
     if (nxl_lock_acquire(writer, 5000) != NXL_OK)
         return case_fail("%s", nxl_lock_errmsg(writer));
     for (int i = 0; i < READERS; i++) {
@@ -344,7 +231,7 @@ static int one_crowd(redisContext *redis, nxl_lock *writer, double *took_ms)
             return case_fail("%s", nxl_lock_errmsg(crowd.reader[i]));
     }
     for (int i = 0; case_ask(redis, "ZCARD " CASE_LINE) < READERS; i++) {
-        if (i > 2000 || turn(10))
+        if (i > 2000 || case_turn(crowd.client, 10, &crowd.ended))
             return case_fail("not all of them joined the line");
     }
     if (turns_for(1))
@@ -353,8 +240,8 @@ static int one_crowd(redisContext *redis, nxl_lock *writer, double *took_ms)
     began = bench_now_ns();
     if (nxl_lock_release(writer) != NXL_OK)
         return case_fail("%s", nxl_lock_errmsg(writer));
-    while (crowd.granted < READERS) {
-        if (turn(1000))
+    while (crowd.ended.acquires < READERS) {
+        if (case_turn(crowd.client, 1000, &crowd.ended))
             return -1;
     }
     *took_ms = (double)(bench_now_ns() - began) / 1e6;
@@ -367,8 +254,8 @@ static int release_all(void)
         if (nxl_lock_release_start(crowd.reader[i]) != NXL_PENDING)
             return case_fail("%s", nxl_lock_errmsg(crowd.reader[i]));
     }
-    while (crowd.released < READERS) {
-        if (turn(1000))
+    while (crowd.ended.releases < READERS) {
+        if (case_turn(crowd.client, 1000, &crowd.ended))
             return -1;
     }
     return 0;
@@ -376,11 +263,11 @@ static int release_all(void)
 
 int case_readers(void)
 {
-    static const struct lock_kind exclusive = EXCLUSIVE, reader = READER;
+    static const struct lock_kind reader = {0, 1};
     static double took_ms[BENCH_MAX_ROUNDS], script_ms[BENCH_MAX_ROUNDS];
     redisContext *redis = case_connect();
     nxl_client *other = case_client(cases_run.server.url);
-    nxl_lock *writer = case_lock(other, CASE_NAME, &exclusive, 30000);
+    nxl_lock *writer = case_lock(other, CASE_NAME, NULL, 30000);
     int rc = redis ? 0 : -1;
     double worst = 0;
 
@@ -402,7 +289,7 @@ int case_readers(void)
         case_row(
             "until all 1000 have it", " ms", took_ms, cases_run.rounds, 20);
         case_row("the longest script", " ms", script_ms, cases_run.rounds, 2);
-        case_figure("the longest of all", " ms", worst, 0, 0);
+        case_figure("the longest of all", " ms", worst, 0);
     }
     nxl_client_free(crowd.client);
     nxl_client_free(other);
