@@ -56,12 +56,6 @@ class Item:
         self.section, self.part, self.head = section, part, head
         self.body = ""
 
-    def value(self, macro):
-        """The word behind a macro in the head, or None."""
-        if macro in self.head:
-            return self.head[self.head.index(macro) + 1]
-        return None
-
 
 class Page:
     """An mdoc page: macro lines as (section, part, words), list items and
@@ -324,50 +318,25 @@ def check_references(pages):
 # ------------------------------------------------------- what the header says
 
 class Header:
-    def __init__(self, path):
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        code = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-        code = code.replace("\\\n", " ")
-        self.macros = dict(re.findall(
-            r"^#define (NXL_\w+)[ \t]*(.*?)[ \t]*$", code, re.M))
-        code = re.sub(r"^[ \t]*#.*$", "", code, flags=re.M)
-        code = code.replace('extern "C" {', "")
-        self.constants = {}
-        self.types = set(re.findall(
-            r"(?:typedef struct|enum|typedef \w+ \(\*) ?(\w+)", code))
-        for body in re.findall(r"enum \w+ \{(.*?)\};", code, re.S):
-            value = -1
-            for entry in filter(None, map(str.strip, body.split(","))):
-                name, _, given = map(str.strip, entry.partition("="))
-                value = int(given, 0) if given else value + 1
-                self.constants[name] = str(value)
-        self.structs, self.comments = {}, {}
-        for name, body in re.findall(
-                r"^typedef struct (\w+) \{\n(.*?)^\}", text, re.S | re.M):
-            self.read_members(name, body)
-        code = re.sub(r"\{.*?\}[^;]*;", ";", code, flags=re.S)
-        self.functions = {}
-        for result, name, arguments in re.findall(
-                r"([\w\s*]+?)\b(nxl_\w+)\s*\(([^()]*)\)", code):
-            self.functions[name] = (squeeze(result), [
-                squeeze(one) for one in arguments.split(",")])
+    """Its code in one spelling, and what the test "abi" has found in it:
+    functions, numbers, and the members of each structure in their order."""
 
-    def read_members(self, struct, body):
-        """A comment belongs to the member before it on its line, else to
-        those below it up to the next comment."""
-        members, above = [], ""
-        for note, member, behind in re.findall(
-                r"/\*(.*?)\*/|([^;/]+);[ \t]*(?:/\*(.*?)\*/)?", body, re.S):
-            if not member:
-                above = note
-                continue
-            members.append(squeeze(member))
-            self.comments[struct, members[-1]] = behind or above
-        self.structs[struct] = members
+    def __init__(self, path):
+        text = pathlib.Path(path).read_text("utf-8")
+        code = re.sub(r"/\*.*?\*/|\\\n", " ", text, flags=re.S)
+        self.names = set(re.findall(r"\b(?:nxl|NXL)_\w+", code))
+        code = squeeze(code.replace(" NXL_MUST_USE;", ";"))
+        self.code = code.replace("( ", "(")
+        abi = (ROOT / "tests/api/abi.txt").read_text("utf-8")
+        self.functions = set(re.findall(r"^function (\w+)@", abi, re.M))
+        self.numbers = dict(re.findall(r"^number (\w+) (\S+)$", abi, re.M))
+        self.structs = {}
+        for struct, member in re.findall(r"^member (\w+)\.(\w+) ", abi, re.M):
+            self.structs.setdefault(struct, []).append(member)
 
 
 def prototypes(page):
+    """{function: its declaration}"""
     found, result, name = {}, None, None
     for _, _, words in page.lines:
         if words[0] == "Ft":
@@ -375,56 +344,45 @@ def prototypes(page):
         elif words[0] == "Fo":
             name, arguments = words[1], []
         elif words[0] == "Fa" and name:
-            arguments += [squeeze(word) for word in words[1:]]
+            arguments += words[1:]
         elif words[0] == "Fc":
-            found[name] = (squeeze(result or ""), arguments)
+            found[name] = squeeze(f"{result} {name}({', '.join(arguments)});")
             result = name = None
     return found
 
 
 def check_functions(page, header):
-    problems = []
-    both_ways(problems, "function", prototypes(page), header.functions,
-              "the header")
-    return problems
+    problems, found = [], prototypes(page)
+    both_ways(problems, "function", set(found), header.functions, "the header")
+    return problems + [f"the header has no {declared}" for declared in
+                       found.values() if declared not in header.code]
 
 
-def check_constants(page, header):
+def check_numbers(page, header):
     """Each constant stands with its value: ".Dv NAME Pq VALUE"."""
-    problems, of_page = [], {}
-    for _, _, words in page.lines:
-        for i, word in enumerate(words):
-            if word != "Dv" or words[i + 2:i + 3] != ["Pq"]:
-                continue
-            if words[i + 1] not in header.macros:
-                of_page[words[i + 1]] = words[i + 3]
-    both_ways(problems, "constant", of_page, header.constants, "the header")
-    return problems
-
-
-def check_macros(page, header):
+    of_page = {words[i + 1]: words[i + 3] for _, _, words in page.lines
+               for i, word in enumerate(words)
+               if word == "Dv" and words[i + 2:i + 3] == ["Pq"]}
     problems = []
-    named = page.after("Dv") & set(header.macros)
-    both_ways(problems, "macro", named, set(header.macros), "the header")
-    for item in page.within(part="Macros"):
-        name, value = item.value("Dv"), item.value("Pq")
-        if value and header.macros.get(name, "").strip("()") != value:
-            problems.append(f"macro {name} is not {value}")
+    both_ways(problems, "constant", {
+        name: value for name, value in of_page.items()
+        if f"#define {name} ({value}) " not in header.code},
+        header.numbers, "the header")
     return problems
 
 
 def check_members(page, header):
     problems = []
     for struct, members in header.structs.items():
-        bodies = {}
-        for item in page.within(part=struct):
-            words = [word for word in item.head[1:] if word not in
-                     ("Va", "Ns")]
-            bodies[squeeze(" ".join(words))] = item.body
-        both_ways(problems, f"{struct} member", set(bodies), set(members),
-                  "the header")
-        if not problems and list(bodies) != members:
-            problems.append(f"{struct}: the members have another order")
+        heads = [squeeze(" ".join(word for word in item.head[1:]
+                                  if word not in ("Va", "Ns")))
+                 for item in page.within(part=struct)]
+        names = [re.split(r"[ *]", head.split("[")[0])[-1] for head in heads]
+        if names != members:
+            problems.append(f"{struct}: the page has the members {names}, "
+                            f"the header has {members}")
+        problems += [f"{struct}: the header has no {head};" for head in heads
+                     if f" {head};" not in header.code]
     if not header.structs:
         problems.append("the header has no structure at all")
     return problems
@@ -433,33 +391,28 @@ def check_members(page, header):
 def check_names(page, header):
     """Whatever is called nxl_ or NXL_ anywhere in the page, and members."""
     problems = []
-    known = {*header.functions, *header.types, *header.constants,
-             *header.macros}
     both_ways(problems, "name",
               set(re.findall(r"\b(?:nxl|NXL)_\w+", plain(page.text))),
-              known, "the header")
-    known = {re.split(r"[ *]", member.split("[")[0])[-1]
-             for members in header.structs.values() for member in members}
+              header.names, "the header")
+    known = {member for members in header.structs.values()
+             for member in members}
     for name in sorted({re.sub(r"^(nxl_\w+_)?options\.|\[.*|\($", "", word)
                         for word in page.after("Va")} - known - {""}):
         problems.append(f"{name}: no member of a structure")
     return problems
 
 
-def check_own_pages(folder, header):
-    """Each function and structure has a page with the header's prototype."""
-    problems = []
+def check_own_pages(folder, man3, header):
+    """Each function and structure has a page with its prototype."""
+    problems, declared = [], prototypes(man3)
     found = {name[:-2]: Page(os.path.join(folder, name))
              for name in os.listdir(folder)
              if re.fullmatch(r"nxl_\w+\.3", name)}
     both_ways(problems, "page", set(found),
               {*header.functions, *header.structs}, "the header")
     for name, page in sorted(found.items()):
-        declared = {name: header.functions[name]} \
-            if name in header.functions else {}
-        if prototypes(page) != declared:
-            problems.append(f"{name}: the page has {prototypes(page)}, "
-                            f"the header has {declared}")
+        if prototypes(page).get(name) != declared.get(name):
+            problems.append(f"{name}: the page has {prototypes(page)}")
         brief = [words[1:] for _, _, words in page.lines if words[0] == "Nd"]
         if len(" ".join(*brief)) not in range(10, 75):
             problems.append(f"{name}: no short description: {brief}")
@@ -535,12 +488,12 @@ def main(exe, rows_exe, header_path, source, build):
           for name in ("nxlock.1", "nxlock-run.1", "nxlock-once.1",
                        "nxlock-acquire.1", "nxlock-status.1")),
         ("nxlock.3: functions", check_functions, man3, header),
-        ("nxlock.3: constants", check_constants, man3, header),
-        ("nxlock.3: macros", check_macros, man3, header),
+        ("nxlock.3: numbers", check_numbers, man3, header),
         ("nxlock.3: members", check_members, man3, header),
         ("nxlock.3: names", check_names, man3, header),
         ("nxlock.3: examples compile", check_programs, man3, header_path),
-        ("nxl_*.3: the header's functions", check_own_pages, build, header),
+        ("nxl_*.3: the header's functions", check_own_pages, build,
+         man3, header),
         ("mandoc is silent", check_lint, *sorted(paths)),
     ])
 
