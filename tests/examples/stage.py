@@ -39,11 +39,6 @@ def lacking(*modules):
         ["pkg-config", "--exists", module], check=False).returncode != 0]
 
 
-def skip(tap, name, reason):
-    tap.number += 1
-    print(f"ok {tap.number} - {name} # SKIP {reason}", flush=True)
-
-
 class Stage:
     """A server, the installed build, and a copy of docs/examples."""
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from stage import Stage, Tap, Wrong, await_, lacking, skip
+from stage import Stage, Tap, Wrong, await_, lacking
 
 NAME = "leader"
 TTL_MS = 1200
@@ -141,7 +141,7 @@ def main(build):
         for name, modules in (("loop_poll", []), ("loop_uv", ["libuv"])):
             packages = lacking(*modules)
             if packages:
-                skip(tap, name, "it needs " + " ".join(packages))
+                tap.skip(name, "it needs " + " ".join(packages))
                 continue
             try:
                 play = Play(tap, stage, name)

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 
-from stage import EXAMPLES, ROOT, Stage, Tap, Wrong, lacking, skip, skip_all
+from stage import EXAMPLES, ROOT, Stage, Tap, Wrong, lacking, skip_all
 
 import blocks
 
@@ -60,7 +60,7 @@ def main(build):
         tap.check(len(programs) == 5, "five programs", programs)
         for compiler in ("gcc", "clang"):
             if shutil.which(compiler) is None:
-                skip(tap, compiler, f"there is no {compiler}")
+                tap.skip(compiler, f"there is no {compiler}")
                 continue
             for program in programs:
                 try:
