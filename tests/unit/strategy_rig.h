@@ -11,7 +11,8 @@
  *
  * A dialog that ends with what is sent goes on after it; else the exchange is
  * over, and its outcome is compared, in words. Keeps in every dialog: the
- * bytes of a reply are gone when the next one comes.
+ * bytes of a reply are gone when the next one comes, and a step for which there
+ * is no memory is not sent in part.
  */
 #ifndef NXLOCK_TESTS_STRATEGY_RIG_H
 #define NXLOCK_TESTS_STRATEGY_RIG_H
@@ -20,6 +21,7 @@
 
 #include <inttypes.h>
 
+#include "support/alloc.h"
 #include "support/blanks.h"
 #include "support/resp.h"
 #include "unit/fault_names.h"
@@ -146,6 +148,50 @@ static inline unsigned add_commands(struct bytes *b, const struct buf *out)
     return count;
 }
 
+/* Encodes a copy of it: the step itself is still to be sent. False: something
+ * of a step that failed was left. */
+static inline bool rehearse(const struct exchange *of, struct buf *out)
+{
+    struct exchange copy = *of;
+    struct dialect there = dialect;
+    size_t before = buf_len(out);
+
+    copy.cache = NULL;
+    copy.dialect = of->dialect ? &there : NULL;
+    return exchange_encode(&copy, &there, out) > 0 ||
+           (buf_len(out) == before &&
+               there.in_transaction == dialect.in_transaction);
+}
+
+/* If there is no memory for one of its commands, none of them is sent. */
+static inline void assert_all_or_nothing(const struct exchange *of)
+{
+    struct resp_command command;
+    struct buf whole = {0};
+    size_t fits = 0;
+
+    if (!alloc_counts())
+        return; /* a sanitizer has the allocator */
+    rehearse(of, &whole);
+    while (fits < buf_len(&whole)) {
+        struct buf out = {.data = malloc(fits + 1), .end = 1, .room = fits + 1};
+        assert_non_null(out.data);
+        alloc_fail_from(1);
+        bool clean = rehearse(of, &out);
+        assert_true(alloc_stop());
+        if (!clean || buf_len(&out) != 1)
+            fail_msg("%s: a part of a step was sent, for which there was no "
+                     "more memory than for %zu bytes",
+                dialog, fits);
+        buf_free(&out);
+        long used = resp_parse(
+            buf_head(&whole) + fits, buf_len(&whole) - fits, &command);
+        assert_true(used > 0);
+        fits += (size_t)used;
+    }
+    buf_free(&whole);
+}
+
 /* Encodes the present step of that exchange, behind other bytes. */
 static inline const char *sends_of(struct exchange *of)
 {
@@ -153,6 +199,7 @@ static inline const char *sends_of(struct exchange *of)
     struct bytes b = {NULL, 0, 0};
     struct buf out = {0};
 
+    assert_all_or_nothing(of);
     assert_true(buf_append(&out, "before", 6));
     unsigned due = exchange_encode(of, &dialect, &out);
     assert_memory_equal(buf_head(&out), "before", 6);

@@ -6,7 +6,7 @@
 #include "support/test.h"
 
 #include "support/alloc.h"
-#include "unit/strategy_starved.h"
+#include "unit/strategy_rig.h"
 
 #define SET_NX "> SET k T NX PX 1000\n"
 #define SET_LEFT "> SET k T NX PX 1000; PTTL k\n"
@@ -193,25 +193,6 @@ static void words_without_memory_change_no_fault(void **state)
     assert_non_null(strstr(x.outcome.text.data, "out of memory"));
 }
 
-static bool begin_native(size_t number)
-{
-    static const struct {
-        char verb;
-        unsigned char strategy;
-    } steps[] = {{'a', 0}, {'A', 0}, {'A', 1}, {'e', 1}, {'r', 0}, {'r', 1},
-        {'i', 1}, {'k', 1}};
-    if (number == sizeof(steps) / sizeof(steps[0]))
-        return false;
-    begin(steps[number].verb, steps[number].strategy);
-    return true;
-}
-
-static void without_memory_nothing_is_sent(void **state)
-{
-    (void)state;
-    all_or_nothing(begin_native);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,7 +205,6 @@ int main(void)
         cmocka_unit_test(a_long_value_is_kept_to_512_bytes),
         cmocka_unit_test(a_value_without_memory_is_a_fault),
         cmocka_unit_test(words_without_memory_change_no_fault),
-        cmocka_unit_test(without_memory_nothing_is_sent),
     };
     return cmocka_run_group_tests_name("native", tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
  */
 #include "support/test.h"
 
-#include "support/alloc.h"
-#include "unit/strategy_starved.h"
+#include "unit/strategy_rig.h"
 
 #define NOW "[$2000000000 $0]\n"
 #define WATCH "> WATCH k; TIME; TTL k; GETRANGE k 0 511; MULTI\n"
@@ -262,29 +261,6 @@ static void how_it_was_found_is_remembered(void **state)
     assert_int_equal(dialect.preferred[VERB_INSPECT], 1);
 }
 
-static bool begin_own(size_t number)
-{
-    static const struct {
-        char verb;
-        unsigned char strategy;
-        bool known, timed;
-    } steps[] = {{'a', 2, true, true}, {'a', 2, false, true},
-        {'a', 2, false, false}, {'a', 2, true, false}, {'e', 2, true, true},
-        {'e', 3, true, true}, {'i', 2, true, true}};
-    if (number == sizeof(steps) / sizeof(steps[0]))
-        return false;
-    begin_stamped(steps[number].verb, steps[number].strategy);
-    dialect.stamps.clock.known = steps[number].known;
-    dialect.stamps.timed = steps[number].timed;
-    return true;
-}
-
-static void without_memory_nothing_is_sent(void **state)
-{
-    (void)state;
-    all_or_nothing(begin_own);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,7 +271,6 @@ int main(void)
         cmocka_unit_test(refused_it_is_deleted_still),
         cmocka_unit_test(a_bare_release_needs_the_clock),
         cmocka_unit_test(looking),
-        cmocka_unit_test(without_memory_nothing_is_sent),
         cmocka_unit_test(how_it_was_found_is_remembered),
     };
     return cmocka_run_group_tests_name("timestamps_own", tests, NULL, NULL);

@@ -6,8 +6,7 @@
  */
 #include "support/test.h"
 
-#include "support/alloc.h"
-#include "unit/strategy_starved.h"
+#include "unit/strategy_rig.h"
 
 #define SET "> SET k T NX PX 1000; PTTL k\n"
 #define BUSY SET "nil\n:-1\n"
@@ -202,32 +201,6 @@ static void what_it_may_have_written(void **state)
     assert_true(exchange_cancel(&x));
 }
 
-/* What comes after these lines is to be sent. */
-static bool begin_after(size_t number)
-{
-    static const char *const until[] = {BUSY, PAST, BY_WATCH};
-    char lines[700], *rest;
-    if (number == sizeof(until) / sizeof(until[0]))
-        return false;
-    begin('A', 0);
-    dialect.now = OUR_NOW;
-    snprintf(lines, sizeof(lines), "%s", until[number]);
-    for (char *line = strtok_r(lines, "\n", &rest); line;
-         line = strtok_r(NULL, "\n", &rest)) {
-        if (line[0] != '>')
-            answer(line);
-        else if (*rest != '\0')
-            sends();
-    }
-    return true;
-}
-
-static void without_memory_nothing_is_sent(void **state)
-{
-    (void)state;
-    all_or_nothing(begin_after);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,7 +211,6 @@ int main(void)
         cmocka_unit_test(by_script),
         cmocka_unit_test(by_transaction),
         cmocka_unit_test(what_it_may_have_written),
-        cmocka_unit_test(without_memory_nothing_is_sent),
     };
     return cmocka_run_group_tests_name(
         "timestamps_takeover", tests, NULL, NULL);
