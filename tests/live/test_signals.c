@@ -7,89 +7,13 @@
 #include "live/renew_rig.h"
 
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 #include "support/proxy.h"
 
 /* ------------------------------------------------------------------ SIGPIPE */
 
-static void tell(int fd)
-{
-    if (write(fd, "x", 1) != 1)
-        _exit(9);
-}
-
-static void hear(int fd)
-{
-    char byte;
-    if (read(fd, &byte, 1) != 1)
-        _exit(8);
-}
-
-/* The child's part: uses what it has while its server is killed, and dies of
- * the first SIGPIPE. */
-static void use_while_killed(int to, int from)
-{
-    nxl_client *client;
-    nxl_lock *lock;
-    struct sigaction action;
-    int rc = 0;
-
-    signal(SIGPIPE, SIG_DFL);
-    alarm(30);
-    if (nxl_client_new(&client, server_url, NULL) != NXL_OK ||
-        nxl_lock_new(&lock, client, "name", NULL) != NXL_OK)
-        _exit(2);
-    for (int i = 0; i < 6; i++) {
-        if (nxl_lock_acquire(lock, 5000) != NXL_OK)
-            _exit(3);
-        tell(to);
-        hear(from); /* the server is gone */
-        for (int j = 0; j < 3; j++)
-            rc = nxl_lock_extend(lock, 0);
-        if (rc == NXL_OK || rc == NXL_LOST)
-            _exit(4);
-        if (nxl_lock_release(lock) == NXL_OK)
-            _exit(5);
-        tell(to);
-        hear(from); /* it is back */
-    }
-    nxl_lock_free(lock);
-    nxl_client_free(client);
-    if (sigaction(SIGPIPE, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
-        _exit(6);
-    _exit(0);
-}
-
-static void the_server_is_killed_between_calls(void **state)
-{
-    int to[2], from[2], status = -1;
-    char byte;
-
-    assert_int_equal(pipe(to) | pipe(from), 0);
-    pid_t pid = test_fork();
-    if (pid == 0) {
-        close(to[1]);
-        close(from[0]);
-        use_while_killed(from[1], to[0]);
-    }
-    close(to[0]);
-    close(from[1]);
-    while (read(from[0], &byte, 1) == 1) {
-        redis_kill(&server);
-        if (write(to[1], "x", 1) != 1 || read(from[0], &byte, 1) != 1)
-            break;
-        redis_restart(&server);
-        if (write(to[1], "x", 1) != 1)
-            break;
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    close(to[1]);
-    close(from[0]);
-}
-
 static atomic_int pipes;
+static struct sigaction by_default;
 
 static void count_pipe(int number)
 {
@@ -97,16 +21,51 @@ static void count_pipe(int number)
     pipes++;
 }
 
-/* The connection is cut at any byte of what is sent. */
+static int pipes_counted(void **state)
+{
+    struct sigaction mine = {.sa_handler = count_pipe};
+    pipes = 0;
+    return live_clean(state) | sigaction(SIGPIPE, &mine, &by_default);
+}
+
+static int pipes_none(void **state)
+{
+    struct sigaction now;
+    int rc = sigaction(SIGPIPE, &by_default, &now);
+    assert_true(now.sa_handler == count_pipe);
+    assert_int_equal(pipes, 0);
+    return rc;
+}
+
+/* None is raised in it. */
+#define sigpipe_test(name)                                                     \
+    cmocka_unit_test_setup_teardown(name, pipes_counted, pipes_none)
+
+static void the_server_is_killed_between_calls(void **state)
+{
+    nxl_client *client = new_client("");
+    nxl_lock *lock = new_lock(client, "name", 30000);
+
+    for (int i = 0; i < 3; i++) {
+        assert_result(nxl_lock_acquire(lock, 5000), NXL_OK, lock);
+        redis_kill(&server);
+        int rc = NXL_OK;
+        for (int j = 0; j < 3; j++)
+            rc = nxl_lock_extend(lock, 0);
+        assert_true(rc != NXL_OK && rc != NXL_LOST);
+        assert_int_not_equal(nxl_lock_release(lock), NXL_OK);
+        redis_restart(&server);
+    }
+    end(lock, client);
+}
+
+/* At any byte of what is sent. */
 static void the_connection_is_cut_under_a_call(void **state)
 {
-    struct sigaction mine = {.sa_handler = count_pipe}, before;
     struct proxy *p = proxy_to(&server, true);
     nxl_client *client = client_at(proxy_tcp_url(p));
     nxl_lock *lock = new_lock(client, "name", 30000);
 
-    pipes = 0;
-    assert_int_equal(sigaction(SIGPIPE, &mine, &before), 0);
     for (int i = 0; i < 40; i++) {
         proxy_cut_after(p, i % 2 ? PROXY_UP : PROXY_DOWN, (size_t)(1 + 3 * i));
         int rc = nxl_lock_acquire(lock, 2000);
@@ -115,10 +74,6 @@ static void the_connection_is_cut_under_a_call(void **state)
         (void)rc;
         proxy_cut(p, true);
     }
-    struct sigaction now;
-    assert_int_equal(sigaction(SIGPIPE, &before, &now), 0);
-    assert_true(now.sa_handler == count_pipe);
-    assert_int_equal(pipes, 0);
     end(lock, client);
     proxy_stop(p);
 }
@@ -341,8 +296,8 @@ static void no_thread_is_started(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        live_test(the_server_is_killed_between_calls),
-        live_test(the_connection_is_cut_under_a_call),
+        sigpipe_test(the_server_is_killed_between_calls),
+        sigpipe_test(the_connection_is_cut_under_a_call),
         live_test(dispositions_and_masks_stay),
         storm_test(waits_in_a_storm),
         storm_test(cycles_in_a_storm),
