@@ -1,72 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes and OpenSSL: a child of fork() leaves its parent's session alone, a
- * program may end while its locks are renewed, a client has one context of
- * OpenSSL, and OpenSSL's queue of errors is the program's, too.
+ * A program and OpenSSL: it may end while its locks are renewed, a client has
+ * one context of OpenSSL, and OpenSSL's queue of errors is the program's, too.
+ * That a child of fork() leaves its parent's session alone: test_fork.c.
  */
 #include "live/tls_rig.h"
 
 #include <openssl/err.h>
-#include <stdatomic.h>
+#include <sys/wait.h>
 
-#include "live/fork_rig.h"
-#include "live/loop_rig.h"
 #include "live/renew_rig.h"
 #include "support/tls_contexts.h"
 
 #define TERMS TRUST "&timeout_ms=5000"
-
-/* --------------------------------------------------------------------- fork
- */
-
-/* Frees, and ends as a program does, handlers of atexit() included. The memory
- * is left to the parent's threads, which a leak checker would not understand.
- */
-static void free_and_exit(void *argument)
-{
-    expect_freed(argument);
-    if (!LIVE_INSTRUMENTED)
-        exit(0);
-}
-
-static void a_child_frees(void **state)
-{
-    struct freeing f = {.fds = count_fds()};
-    nxl_client *client = tls_client(TERMS);
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    f.h = (struct handles){client, lock};
-    assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-    for (int i = 0; i < 4; i++) {
-        run_child(i % 2 ? expect_freed : free_and_exit, &f);
-        run_child(expect_forked, &f.h);
-        assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
-        test_pause_ms(3); /* it looks at the connection before it uses it */
-        assert_result(nxl_lock_extend(lock, 40000), NXL_OK, lock);
-    }
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    assert_int_equal(stats_of(client).connections, 1);
-    end(lock, client);
-}
-
-static void a_child_frees_a_loop(void **state)
-{
-    struct freeing f = {.fds = count_fds()};
-    nxl_client *client = tls_client(TERMS);
-    nxl_lock *lock = new_lock(client, "job", 30000);
-    f.h = (struct handles){client, lock};
-    loop_reset(false);
-    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
-    for (int i = 0; i < 8; i++) { /* in the midst of the handshake, too */
-        run_child(expect_freed, &f);
-        loop_wait(client, 20);
-    }
-    assert_event(client, lock, NXL_OP_ACQUIRE, NXL_OK);
-    run_child(expect_freed, &f);
-    assert_int_equal(nxl_lock_release_start(lock), NXL_PENDING);
-    assert_event(client, lock, NXL_OP_RELEASE, NXL_OK);
-    assert_int_equal(stats_of(client).connections, 1);
-    end(lock, client);
-}
 
 /* --------------------------------------------------------------------- exit
  */
@@ -265,8 +211,6 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         tls_test(exits_while_renewing),
-        tls_test(a_child_frees),
-        tls_test(a_child_frees_a_loop),
         tls_test(errors_of_the_program),
         tls_test(errors_of_the_library),
         tls_test(one_context_for_each_client),
