@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many threads on one client: whoever reads, reads for all, and no thread is
- * ever left asleep, however the others come, go, are cancelled or wait longer.
- * A thread that is left behind hangs the test, which support/test.h ends.
+ * Many threads on one client, at random: whoever reads, reads for all, and no
+ * thread is ever left asleep, however the others come, go or are cancelled. A
+ * thread that is left behind hangs the test, which support/test.h ends. What
+ * threads that wait do to each other: live/scenes/threads_wait.scenes.
  */
 #include "api/private.h"
 #include "live_rig.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 
 #define THREADS 16
@@ -18,12 +18,10 @@ struct worker {
     unsigned number;
     nxl_client *client;
     nxl_lock *lock;
-    int64_t wait_ms;
     unsigned cycles;
     unsigned wrong;   /* calls with a result that must not be */
     int wrong_result; /* the last of them */
-    unsigned ok, busy;
-    int64_t longest_ms; /* call */
+    unsigned ok;      /* acquires */
     unsigned seed;
 };
 
@@ -55,15 +53,10 @@ static bool is_one_of(struct worker *w, int rc, int good, int also)
     return false;
 }
 
-static int timed_acquire(struct worker *w, int64_t wait_ms)
+static int acquire(struct worker *w, int64_t wait_ms)
 {
-    int64_t began = test_now_ms();
     int rc = nxl_lock_acquire(w->lock, wait_ms);
-    int64_t took = test_now_ms() - began;
-    if (took > w->longest_ms)
-        w->longest_ms = took;
     w->ok += rc == NXL_OK;
-    w->busy += rc == NXL_BUSY;
     return rc;
 }
 
@@ -93,14 +86,13 @@ static void run_all(unsigned cycles, void *(*run)(void *))
         join(i);
 }
 
-static void make_locks(
-    unsigned count, nxl_client *client, const char *name, int64_t ttl_ms)
+static void make_locks(unsigned count, nxl_client *client, const char *name)
 {
     for (unsigned i = 0; i < count; i++) {
         char own[16];
         snprintf(own, sizeof(own), "own:%u", i);
         worker[i].client = client;
-        worker[i].lock = new_lock(client, name ? name : own, ttl_ms);
+        worker[i].lock = new_lock(client, name ? name : own, 30000);
     }
 }
 
@@ -118,7 +110,7 @@ static void *run_own(void *argument)
 {
     struct worker *w = argument;
     for (unsigned i = 0; i < w->cycles; i++) {
-        if (!is_one_of(w, timed_acquire(w, 0), NXL_OK, NXL_OK))
+        if (!is_one_of(w, acquire(w, 0), NXL_OK, NXL_OK))
             continue;
         w->wrong += !nxl_lock_held(w->lock);
         is_one_of(w, nxl_lock_extend(w->lock, 0), NXL_OK, NXL_OK);
@@ -131,7 +123,7 @@ static void *run_own(void *argument)
 static void each_its_own_lock(void **state)
 {
     nxl_client *client = new_client("");
-    make_locks(THREADS, client, NULL, 30000);
+    make_locks(THREADS, client, NULL);
     run_all(LIVE_INSTRUMENTED ? 60 : 300, run_own);
     assert_int_equal(redis_clients(&server), 1); /* they shared it */
     free_all(THREADS, client);
@@ -141,7 +133,7 @@ static void *run_counter(void *argument)
 {
     struct worker *w = argument;
     for (unsigned i = 0; i < w->cycles; i++) {
-        if (!is_one_of(w, timed_acquire(w, 30000), NXL_OK, NXL_OK))
+        if (!is_one_of(w, acquire(w, 30000), NXL_OK, NXL_OK))
             continue;
         unsigned long seen = counter;
         sched_yield();
@@ -156,122 +148,10 @@ static void *run_counter(void *argument)
 static void one_name_guards_a_counter(void **state)
 {
     nxl_client *client = new_client("");
-    make_locks(THREADS, client, "counter", 30000);
+    make_locks(THREADS, client, "counter");
     run_all(5, run_counter);
     assert_int_equal(counter, THREADS * 5);
     free_all(THREADS, client);
-}
-
-/* --------------------------------------------------------- different waits */
-
-static void *run_wait(void *argument)
-{
-    struct worker *w = argument;
-    for (unsigned i = 0; i < w->cycles; i++)
-        is_one_of(w, timed_acquire(w, w->wait_ms), NXL_BUSY, NXL_BUSY);
-    return NULL;
-}
-
-/* The longest wait leads, the short ones come and go beside it. */
-static void short_waits_beside_a_long_one(void **state)
-{
-    nxl_client *client = new_client("");
-    stranger_sets("held", "somebody", 0);
-    make_locks(THREADS, client, "held", 30000);
-    for (unsigned i = 0; i < THREADS; i++) {
-        worker[i].wait_ms = i == 0 ? 1500 : 15 * i;
-        worker[i].cycles = i == 0 ? 1 : 1200 / (15 * i);
-        start(i, run_wait);
-    }
-    for (unsigned i = 0; i < THREADS; i++) {
-        join(i);
-        assert_int_equal(worker[i].busy, worker[i].cycles);
-        /* Sixteen threads on few processors are late by themselves. */
-        assert_between(worker[i].longest_ms, worker[i].wait_ms - 1,
-            worker[i].wait_ms + 2 * LATE_MS);
-    }
-    redis_run(&server, "DEL", "held", NULL);
-    free_all(THREADS, client);
-}
-
-static struct waiter waiter[THREADS];
-
-/* Each waits for a name of its own. Whoever reads for all gets its lock, by
- * and by, and another one has to read on. */
-static void wait_and_leave(bool forwards)
-{
-    const unsigned count = 8;
-    nxl_client *client = new_client("");
-    for (unsigned i = 0; i < count; i++) {
-        char own[16];
-        snprintf(own, sizeof(own), "own:%u", i);
-        stranger_sets(own, "somebody", 0);
-    }
-    make_locks(count, client, NULL, 30000);
-    for (unsigned i = 0; i < count; i++)
-        waiter_start(&waiter[i], worker[i].lock, 30000);
-    assert_eventually(redis_calls(&server, "pttl") >= 2 * (long)count);
-    for (unsigned n = 0; n < count; n++) {
-        unsigned i = forwards ? n : count - 1 - n;
-        char own[16];
-        snprintf(own, sizeof(own), "own:%u", i);
-        int64_t freed_ms = test_now_ms();
-        redis_run(&server, "DEL", own, NULL);
-        assert_int_equal(waiter_join(&waiter[i]), NXL_OK);
-        /* By default it asks every 250 ms at least. */
-        assert_between(waiter[i].ended_ms - freed_ms, 0, 250 + 2 * LATE_MS);
-        assert_result(nxl_lock_release(worker[i].lock), NXL_OK, worker[i].lock);
-    }
-    free_all(count, client);
-}
-
-static void the_first_leaves_first(void **state)
-{
-    wait_and_leave(true);
-}
-
-static void the_last_leaves_first(void **state)
-{
-    wait_and_leave(false);
-}
-
-/* Who leads has nothing to do for a long time, the others have. */
-static void a_sleepy_leader(void **state)
-{
-    nxl_client *client = new_client("timeout_ms=300&poll=1");
-    nxl_lock *sleepy =
-        lock_with(client, "held", .retry_min_ms = 50000, .retry_max_ms = 50000);
-    nxl_lock *held = new_lock(client, "held", 30000);
-    nxl_lock *lock = new_lock(client, "free", 30000);
-    stranger_sets("held", "somebody", 0);
-    waiter_start(&waiter[0], sleepy, 50000);
-    assert_eventually(redis_calls(&server, "set") == 2);
-    test_pause_ms(20); /* likely it sleeps now; it must not matter */
-    for (int i = 0; i < 20; i++) {
-        int64_t began = test_now_ms();
-        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-        assert_result(nxl_lock_release(lock), NXL_OK, lock);
-        assert_between(test_now_ms() - began, 0, 2 * LATE_MS);
-    }
-    int64_t began = test_now_ms();
-    assert_result(nxl_lock_acquire(held, 100), NXL_BUSY, held);
-    assert_between(test_now_ms() - began, 99, 100 + LATE_MS);
-    /* Nothing that comes in wakes the leader for this one. */
-    redis_freeze(&server);
-    began = test_now_ms();
-    assert_result(nxl_lock_acquire(lock, 0), NXL_UNKNOWN, lock);
-    assert_between(test_now_ms() - began, 299, 300 + LATE_MS);
-    redis_thaw(&server);
-    redis_kill(&server);
-    began = test_now_ms();
-    assert_true(nxl_lock_acquire(lock, 0) != NXL_OK);
-    assert_between(test_now_ms() - began, 0, 300 + LATE_MS);
-    assert_int_equal(nxl_lock_cancel(sleepy), NXL_OK);
-    assert_int_equal(waiter_join(&waiter[0]), NXL_CANCELLED);
-    redis_restart(&server);
-    nxl_lock_free(sleepy);
-    nxl_lock_free(held);
-    end(lock, client);
 }
 
 /* ------------------------------------------------------------------ cancel */
@@ -280,7 +160,7 @@ static void *run_cancelled(void *argument)
 {
     struct worker *w = argument;
     for (unsigned i = 0; i < w->cycles; i++) {
-        int rc = timed_acquire(w, NXL_FOREVER);
+        int rc = acquire(w, NXL_FOREVER);
         if (!is_one_of(w, rc, NXL_CANCELLED, NXL_OK) || rc != NXL_OK)
             continue;
         if (rand_r(&w->seed) % 2)
@@ -305,7 +185,7 @@ static void *run_canceller(void *argument)
 static void cancel_at_random(const char *name, unsigned cycles)
 {
     nxl_client *client = new_client("");
-    make_locks(8, client, name, 30000);
+    make_locks(8, client, name);
     for (unsigned i = 0; i < 8; i++) {
         worker[i].cycles = cycles;
         start(i, run_cancelled);
@@ -352,7 +232,7 @@ static void *run_handles(void *argument)
             continue;
         }
         if (i % 4)
-            is_one_of(w, timed_acquire(w, 1000), NXL_OK, NXL_OK);
+            is_one_of(w, acquire(w, 1000), NXL_OK, NXL_OK);
         if (i % 8 == 1)
             is_one_of(w, nxl_lock_release(w->lock), NXL_OK, NXL_OK);
         nxl_lock_free(w->lock); /* held or not */
@@ -399,7 +279,7 @@ static void questions_beside_locks(void **state)
         redis_run(&server, "SET", key, value, NULL);
         value[i] = 'x';
     }
-    make_locks(THREADS, client, NULL, 30000);
+    make_locks(THREADS, client, NULL);
     for (unsigned i = 0; i < THREADS; i++) {
         worker[i].cycles = 100;
         start(i, i % 2 ? run_own : run_ask);
@@ -432,40 +312,10 @@ static void warned_once(void **state)
     options.warning = on_warning;
     warnings = 0;
     assert_int_equal(nxl_client_new(&warned, url, &options), NXL_OK);
-    make_locks(THREADS, warned, NULL, 30000);
+    make_locks(THREADS, warned, NULL);
     run_all(20, run_own);
     assert_int_equal(warnings, 1);
     free_all(THREADS, warned);
-}
-
-/* ------------------------------------------------- the server stands still */
-
-static void a_frozen_server_under_waiting_threads(void **state)
-{
-    enum { WAIT_MS = 5000 }; /* all must be in it when the server freezes */
-    nxl_client *client = new_client("timeout_ms=300");
-    stranger_sets("held", "somebody", 0);
-    make_locks(8, client, "held", 30000);
-    for (unsigned i = 0; i < 8; i++)
-        waiter_start(&waiter[i], worker[i].lock, WAIT_MS);
-    assert_eventually(redis_calls(&server, "pttl") >= 8);
-    redis_freeze(&server);
-    for (unsigned i = 0; i < 8; i++) {
-        int rc = waiter_join(&waiter[i]);
-        assert_true(rc == NXL_UNKNOWN || rc == NXL_E_UNREACHABLE);
-        assert_between(
-            waiter[i].ended_ms - waiter[i].began_ms, 0, WAIT_MS + LATE_MS);
-        assert_false(nxl_lock_held(worker[i].lock));
-    }
-    redis_thaw(&server);
-    redis_run(&server, "DEL", "held", NULL);
-    for (unsigned i = 0; i < 8; i++) {
-        /* What was owed may be in the way for a moment. */
-        assert_result(
-            nxl_lock_acquire(worker[i].lock, 2000), NXL_OK, worker[i].lock);
-        assert_result(nxl_lock_release(worker[i].lock), NXL_OK, worker[i].lock);
-    }
-    free_all(8, client);
 }
 
 int main(void)
@@ -473,16 +323,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         threads_test(each_its_own_lock),
         threads_test(one_name_guards_a_counter),
-        threads_test(short_waits_beside_a_long_one),
-        threads_test(the_first_leaves_first),
-        threads_test(the_last_leaves_first),
-        threads_test(a_sleepy_leader),
         threads_test(cancelled_while_waiting),
         threads_test(cancelled_or_granted),
         threads_test(locks_come_and_go),
         threads_test(questions_beside_locks),
         threads_test(warned_once),
-        threads_test(a_frozen_server_under_waiting_threads),
     };
     return live_run_long("threads");
 }

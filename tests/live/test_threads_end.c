@@ -186,47 +186,6 @@ static void freeing_a_client(void **state)
     end(other, client);
 }
 
-static void *run_release(void *argument)
-{
-    struct waiter *w = argument;
-    sem_post(&ready);
-    w->result = nxl_lock_release(w->lock);
-    w->ended_ms = test_now_ms();
-    return NULL;
-}
-
-/* The client is freed while threads are in calls that nobody answers: they
- * come out soon, and none is told what did not happen. */
-static void client_is_freed_under_releases(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock[3];
-    const char *names[] = {"a", "b", "c"};
-    for (unsigned i = 0; i < 3; i++) {
-        lock[i] = new_lock(client, names[i], 5000);
-        assert_result(nxl_lock_acquire(lock[i], 0), NXL_OK, lock[i]);
-    }
-    redis_freeze(&server);
-    for (unsigned i = 0; i < 3; i++) {
-        waiter[i] = (struct waiter){.lock = lock[i]};
-        assert_int_equal(
-            pthread_create(&waiter[i].thread, NULL, run_release, &waiter[i]),
-            0);
-        sem_wait(&ready);
-    }
-    for (unsigned i = 0; i < 3; i++) /* each has let go of it: it is inside */
-        assert_eventually(!nxl_lock_held(lock[i]));
-    int64_t began = test_now_ms();
-    nxl_client_free(client);
-    for (unsigned i = 0; i < 3; i++) {
-        pthread_join(waiter[i].thread, NULL);
-        assert_int_equal(waiter[i].result, NXL_UNKNOWN);
-        assert_between(waiter[i].ended_ms - began, -10, 500 + LATE_MS);
-        nxl_lock_free(lock[i]);
-    }
-    redis_thaw(&server);
-}
-
 /* ------------------------------------- a client that keeps locks alive */
 
 enum { KEEPERS = 6, CLIENTS = 40 };
@@ -319,7 +278,6 @@ int main(void)
         ending_test(freeing_a_held_lock),
         ending_test(cancelling_an_operation),
         ending_test(freeing_a_client),
-        ending_test(client_is_freed_under_releases),
         ending_test(client_is_freed_under_renewals),
         ending_test(freeing_leaves_the_cancel_state),
     };
