@@ -126,8 +126,6 @@ static bool says_of_itself(const char *word, const char *argument)
     } else if (!strcmp(word, "slots")) {
         info->cluster = true;
         info->slots = (int)n;
-    } else if (!strcmp(word, "no-cluster")) {
-        info->cluster = false;
     } else if (!strcmp(word, "not-said")) {
         info->refused = true;
         info->uptime_s = -1;

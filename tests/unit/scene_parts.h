@@ -408,8 +408,6 @@ static bool acq_show(const char *word)
         {"connect-by", &acq.connect_by, 0},
         {"left", NULL, acq.left_ms},
         {"want-left", NULL, acq.want_left},
-        {"asks-kind", NULL, acq.asks_kind},
-        {"hold-back", NULL, acq.hold_back_ms},
         {"may-line-up", NULL, acq.may_line_up},
         {"earlier-token", NULL, acq.earlier_token_left},
     };

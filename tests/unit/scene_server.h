@@ -8,17 +8,19 @@
  * names of one lock. Whatever is due is then pushed and taken, but after hold:N
  * only N completions, and nothing is pushed.
  * says:+OK,:1,nil,-OOM_no the other end answers, _ for a blank; script: that
- * the script is missing.
+ * the script is missing. file:pw writes the password into the file FOLDER/file,
+ * and file removes it; in the option url, %s is the folder.
  *
  * Option scripted: the transport of unit/transport_rig.h. raw:5 sends its
  * bytes, by their numbers, and what stands behind them as a reply; its own
  * bytes are read as byte:4. hellos:1, refuses, room:9, record:9, permit set it.
  *
  * Words. What the other end reads: hello (the first three commands of a
- * connection), SET, PTTL, KILL7 (CLIENT KILL), sha:NAME and text:NAME, which
- * run a script by its hash or with its text. What completes: 0=granted,
- * 0=granted(copies:2) with what WAIT said, and of a fault 0!CLASS, 0?CLASS if
- * the request may have been applied, or 0?CLASS(applied) if it was.
+ * connection), SET, PTTL, KILL7 (CLIENT KILL), AUTH:pw (with a user), sha:NAME
+ * and text:NAME, which run a script by its hash or with its text. What
+ * completes: 0=granted, 0=granted(copies:2) with what WAIT said, and of a fault
+ * 0!CLASS, 0?CLASS if the request may have been applied, or 0?CLASS(applied) if
+ * it was.
  */
 #ifndef NXLOCK_TESTS_SCENE_SERVER_H
 #define NXLOCK_TESTS_SCENE_SERVER_H
@@ -69,7 +71,9 @@ static void add_script(const struct resp_command *c, const char *how)
 
 static void add_command(const struct resp_command *c)
 {
-    if (resp_is(c, 0, "CLIENT"))
+    if (resp_is(c, 0, "AUTH") && c->count == 3)
+        add("AUTH:%.*s", (int)c->arg[2].len, c->arg[2].data);
+    else if (resp_is(c, 0, "CLIENT"))
         add("KILL%.*s", (int)c->arg[3].len, c->arg[3].data);
     else if (resp_is(c, 0, "EVALSHA"))
         add_script(c, "sha");
@@ -234,7 +238,21 @@ static bool is_scripted(const char *word, const char *argument)
     return true;
 }
 
-/* The other end, the socket and the clock. */
+/* The password file holds that; NULL: there is none. */
+static void write_password(const char *password)
+{
+    char path[LOCAL_PATH];
+    local_path(path, rig.dir, "file");
+    unlink(path);
+    if (!password)
+        return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    size_t len = strlen(password);
+    assert_int_equal(write(fd, password, len), (ssize_t)len);
+    close(fd);
+}
+
+/* The other end, the socket, the file and the clock. */
 static bool happens(const char *word, const char *argument)
 {
     if (!strcmp(word, "says")) {
@@ -254,6 +272,8 @@ static bool happens(const char *word, const char *argument)
         }
         add_said();
         rig_send_handshake(8, argument ? RIG_OTHER_RUN_ID : RIG_RUN_ID);
+    } else if (!strcmp(word, "file")) {
+        write_password(argument);
     } else if (!strcmp(word, "listen")) {
         rig_listen();
     } else if (!strcmp(word, "unlisten")) {
@@ -367,6 +387,8 @@ static bool node_show(const char *what)
             transport_news(&rig.s.conn.transport) == TRANSPORT_TALKS);
     else if (!strcmp(what, "pending"))
         add("pending=%d", rig.s.conn.transport.pending);
+    else if (!strcmp(what, "login"))
+        add("login=%d", rig.s.logged_in);
     else if (!strcmp(what, "connections"))
         add("connections=%u", rig.s.connections);
     else if (!strcmp(what, "over")) /* for the other end */

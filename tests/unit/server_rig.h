@@ -52,11 +52,11 @@ static inline void rig_unlisten(void)
     rig.listener = -1;
 }
 
-/* With URL parameters, or "". */
+/* With URL parameters, or ""; %s is the folder of the socket. */
 static inline void rig_init(const char *parameters, bool sole)
 {
     struct text error;
-    char url[512];
+    char url[512], format[256];
     memset(&rig, 0, sizeof(rig));
     rig.endpoint = (struct endpoint){
         .settings = {
@@ -66,7 +66,8 @@ static inline void rig_init(const char *parameters, bool sole)
     local_dir_make(rig.dir);
     local_path(rig.path, rig.dir, "s");
     rig_listen();
-    snprintf(url, sizeof(url), "unix://%s%s", rig.path, parameters);
+    snprintf(format, sizeof(format), "unix://%%s%s", parameters);
+    snprintf(url, sizeof(url), format, rig.path, rig.dir);
     assert_int_equal(url_parse(&rig.endpoint, url, &error), URL_OK);
     struct target to = target_of(&rig.endpoint);
     server_init(&rig.s, &to, sole, 42);
