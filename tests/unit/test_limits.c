@@ -208,6 +208,10 @@ static void every_option_is_here(void **state)
         in_url++;
     }
     assert_int_equal(in_url, url_param_count);
+    assert_int_equal(param_find(slice_of("ttl")), url_param_count);
+    assert_int_equal(param_find(slice_of("")), url_param_count);
+    assert_int_equal(param_find(slice_of("dbx")), url_param_count);
+    assert_int_equal(param_find(slice_of("d")), url_param_count);
 }
 
 static void assert_url_refuses(const struct row *row, const char *value)
@@ -220,8 +224,8 @@ static void assert_url_refuses(const struct row *row, const char *value)
 static void numbers_in_a_url(const struct row *row)
 {
     const int64_t good[] = {row->low, row->high};
-    static const char *const garbage[] = {"", "x", "1x", " 1", "+1", "-1",
-        "0x10", "1.0", "1e3", "99999999999999999999", "on"};
+    static const char *const garbage[] = {"", "x", "1x", " 1", "1 ", "+1", "-1",
+        "0x10", "1.0", "1e3", "18446744073709551616", "on"};
     char digits[32];
 
     for (size_t i = 0; i < 2; i++) {
@@ -431,7 +435,11 @@ static void help_tells_the_bounds(void **state)
     char words[64];
 
     for (size_t i = 0; i < ROWS && rows[i].in_url; i++) {
-        const char *help = url_params[param_find(slice_of(rows[i].name))].help;
+        const struct url_param *param =
+            &url_params[param_find(slice_of(rows[i].name))];
+        const char *help = param->help;
+        assert_true(strlen(param->value) > 0);
+        assert_between(strlen(help), 1, 79);
         if (rows[i].kind != NUMBER)
             continue;
         snprintf(words, sizeof(words), ", %lld to %lld; default %lld",

@@ -222,8 +222,30 @@ static const struct bad {
     {"redis://:S3CRET@h?password=S3CRET", "password in the URL (byte 28) is "
                                           "given twice"},
     {"redis://joe:S3CRET@h?user=joe", "given twice"},
-    {"redis://h?timeout=10", "the URL (byte 11) is unknown: 'timeout'; "
-                             "the parameters are db"},
+    {"redis://h?timeout=10",
+        "the URL (byte 11) is unknown: 'timeout'; the parameters are db, user, "
+        "password, password_file, timeout_ms, max_ttl_ms, drift_ppm, "
+        "keepalive_s, prefix"},
+    {"redis://h?SSL_CA_CERTS=x", "unknown: 'SSL_CA_CERTS'; the parameters are"},
+    /* A name of another client is translated. */
+    {"redis://h?ssl_ca_certs=x", "it belongs to redis-py; write cacert=FILE"},
+    {"redis://h?ssl_check_hostname=x",
+        "it belongs to redis-py; write verify=full (checked) or ca"},
+    {"redis://h?skip_verify=x",
+        "it belongs to go-redis; write verify=none (HARM: see nxlock-url(7)), "
+        "better cacert=FILE"},
+    {"redis://h?verifyPeer=x",
+        "it belongs to Lettuce; write verify=full, ca or none"},
+    {"redis://h?ssl=1",
+        "it belongs to other clients; write rediss:// for redis://"},
+    {"redis://h?sentinelMasterId=x",
+        "it belongs to Lettuce; write redis+sentinel://host:26379/SERVICE"},
+    {"redis://h?master_name=x",
+        "it belongs to go-redis; write redis+sentinel://host:26379/SERVICE"},
+    {"redis://h?service_name=x",
+        "it belongs to redis-py; write redis+sentinel://host:26379/SERVICE"},
+    {"redis://h?sentinels=x",
+        "it belongs to other clients; write redis+sentinel://h1,h2,h3/SERVICE"},
     {"redis://h?%64b=1", "unknown"},
     {"redis://h?\xc3\xa4=1", "unknown: '\\xc3\\xa4'"},
     {"redis://h?S3CRET=x@y", "the URL (byte 11) is unknown; the"},
