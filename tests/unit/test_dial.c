@@ -119,6 +119,7 @@ static void assert_connected_to(int listener)
 {
     struct pollfd waiting = {.fd = listener, .events = POLLIN};
     assert_true(made.fd >= 0 && fcntl(made.fd, F_GETFL) & O_NONBLOCK);
+    assert_true(fcntl(made.fd, F_GETFD) & FD_CLOEXEC);
     assert_int_equal(poll(&waiting, 1, 10000), 1);
     int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(peer >= 0);
