@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commands as bytes, and that a kept one is the same bytes. What each verb
- * sends is in test_native.c and the others with strategy_rig.h, and in
- * tests/fuzz/strategies.h.
+ * sends is in the tests with strategy_rig.h, and in tests/fuzz/strategies.h.
  */
 #include "support/test.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting in line: what JOIN, STAY and LEAVE send, what every reply
- * to them means, and what a connection remembers of a refusal. What the scripts
- * do is tested on real servers, in tests/live/test_line_scripts.c.
+ * Waiting in line: what a connection remembers of a refusal, and how a lock is
+ * released by who may be in line and by who may be followed. What JOIN and STAY
+ * send and what every reply to them means is in tests/fuzz/meaning.h; what the
+ * scripts do is tested on real servers, in tests/live/test_line_scripts.c.
  */
 #include "support/test.h"
 
@@ -10,10 +11,6 @@
 
 #define WAITS " 4 k {k}:nxl-l {k}:nxl-w {k}:nxl-g T 1000 c 96 "
 #define JOIN "> EVALSHA sha:line_wait" WAITS "1\n"
-#define JOIN_WHOLE "> EVAL text:line_wait" WAITS "1\n"
-#define JOIN_TEST "> EVALSHA sha:line_wait" WAITS "1 1\n"
-#define STAY "> EVALSHA sha:line_wait" WAITS "0\n"
-#define STAY_TEST "> EVALSHA sha:line_wait" WAITS "0 1\n"
 #define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
@@ -22,82 +19,13 @@
 #define NO_PERMISSION "no permission to wait in line: see docs/acl.md"
 #define NOSCRIPT "-NOSCRIPT No matching script.\n"
 
-static void begin_line(enum verb_kind kind, bool test)
+static void begin_line(enum verb_kind kind)
 {
     begin('r', 0);
     verb.kind = kind;
     verb.client = slice_of("c");
     verb.window = 96;
-    verb.test_listener = test;
     exchange_begin(&x, &verb, NULL);
-}
-
-static void play_line(enum verb_kind kind, bool test, const char *lines,
-    const char *expected, unsigned ahead, bool deaf)
-{
-    begin_line(kind, test);
-    play(lines, expected);
-    if (expected) {
-        assert_int_equal(x.outcome.ahead, ahead);
-        assert_int_equal(x.outcome.no_listener, deaf);
-    }
-}
-
-static void a_join(void **state)
-{
-    (void)state;
-    play_line(VERB_JOIN, false, JOIN, NULL, 0, false);
-    play_line(VERB_JOIN, false, JOIN "[:1]", "granted", 0, false);
-    play_line(VERB_JOIN, false, JOIN "[:0 :500 :0]", "busy 500", 0, false);
-    play_line(VERB_JOIN, false, JOIN "[:0 :500 :1]", "busy 500", 1, false);
-    play_line(VERB_JOIN, false, JOIN "[:0 :-1 :1]", "busy for ever", 1, false);
-    play_line(VERB_JOIN, false, JOIN "[:0 :-2 :4000000000]", "busy 0",
-        4000000000, false);
-    play_line(
-        VERB_JOIN, false, JOIN NOSCRIPT JOIN_WHOLE "[:1]", "granted", 0, false);
-    play_line(VERB_JOIN, false, JOIN NOSCRIPT JOIN_WHOLE NOSCRIPT,
-        "retry: NOSCRIPT No matching script.", 0, false);
-}
-
-static void whether_somebody_listens(void **state)
-{
-    (void)state;
-    play_line(
-        VERB_JOIN, true, JOIN_TEST "[:0 :500 :0 :0]", "busy 500", 0, true);
-    play_line(
-        VERB_JOIN, true, JOIN_TEST "[:0 :500 :1 :1]", "busy 500", 1, false);
-    /* It is not permitted to ask. */
-    play_line(
-        VERB_STAY, true, STAY_TEST "[:0 :500 :1 :-1]", "busy 500", 1, false);
-    play_line(VERB_STAY, true, STAY_TEST "[:1]", "granted", 0, false);
-    play_line(VERB_STAY, true, STAY_TEST "[:0 :5 :1]", BROKEN, 0, false);
-    play_line(VERB_STAY, false, STAY "[:0 :5 :1 :1]", BROKEN, 0, false);
-}
-
-static void a_stay(void **state)
-{
-    (void)state;
-    play_line(VERB_STAY, false, STAY "[:1]", "granted", 0, false);
-    play_line(VERB_STAY, false, STAY "[:-1]", "not mine", 0, false);
-    play_line(VERB_STAY, false, STAY "[:0 :9 :1]", "busy 9", 1, false);
-    /* A JOIN puts it in line if it is not there. */
-    play_line(VERB_JOIN, false, JOIN "[:-1]", BROKEN, 0, false);
-}
-
-static void what_is_no_answer(void **state)
-{
-    static const char *const replies[] = {":1", "nil", "+OK", "$1", "[]",
-        "[:2]", "[:0]", "[:0 :1]", "[:0 :-3 :1]", "[:0 :5 :-1]",
-        "[:0 :5 :4294967296]", "[:1 :1 :1]", "[$1]", "[:0 $5 :1]",
-        "[nil :5 :1]", "[:0 :5 :1 :1 :1]"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
-        char lines[256];
-        snprintf(lines, sizeof(lines), "%s%s", STAY, replies[i]);
-        play_line(VERB_STAY, false, lines, BROKEN, 0, false);
-        assert_int_equal(dialect.line_refused, FAULT_NONE);
-    }
 }
 
 /* A refusal of the command is remembered for a while. One that may be about
@@ -152,7 +80,7 @@ static void refusals(void **state)
         for (int kind = VERB_JOIN; kind <= VERB_STAY; kind++) {
             struct text why;
             text_clear(&why);
-            begin_line((enum verb_kind)kind, false);
+            begin_line((enum verb_kind)kind);
             dialect.now = OUR_NOW;
             assert_true(strategies_allow_line(&dialect, OUR_NOW, &why));
             sends();
@@ -185,7 +113,7 @@ static void another_connection_knows_nothing(void **state)
     struct text why;
 
     (void)state;
-    begin_line(VERB_JOIN, false);
+    begin_line(VERB_JOIN);
     sends();
     assert_int_equal(answer("-ERR unknown command 'EVALSHA'"), EXCHANGE_DONE);
     text_clear(&why);
@@ -211,7 +139,7 @@ static void no_line_of_timestamps(void **state)
 static void what_a_join_may_still_do(void **state)
 {
     (void)state;
-    begin_line(VERB_JOIN, false);
+    begin_line(VERB_JOIN);
     x.written = WRITTEN_END; /* of an earlier token */
     exchange_restart(&x, &verb, NULL);
     play(JOIN, NULL);
@@ -230,7 +158,7 @@ static void a_release_by_who_may_be_in_line(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        begin_line(VERB_RELEASE, false);
+        begin_line(VERB_RELEASE);
         assert_string_equal(sends(), LEAVE);
         answer(cases[i].reply);
         assert_string_equal(outcome(), cases[i].outcome);
@@ -256,7 +184,7 @@ static void a_release_where_scripts_are_refused_by_now(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        begin_line(VERB_RELEASE, false);
+        begin_line(VERB_RELEASE);
         if (!cases[i].in_line)
             verb.client.len = 0;
         (void)sends();
@@ -400,7 +328,7 @@ static void names_with_a_hash_tag(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char expected[128];
-        begin_line(VERB_JOIN, false);
+        begin_line(VERB_JOIN);
         verb.key = slice_of(cases[i].key);
         snprintf(expected, sizeof(expected),
             "EVALSHA sha:line_wait %s 1000 c 96 1", cases[i].join);
@@ -441,10 +369,6 @@ static void the_next_number(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_join),
-        cmocka_unit_test(whether_somebody_listens),
-        cmocka_unit_test(a_stay),
-        cmocka_unit_test(what_is_no_answer),
         cmocka_unit_test(refusals),
         cmocka_unit_test(another_connection_knows_nothing),
         cmocka_unit_test(no_line_of_timestamps),

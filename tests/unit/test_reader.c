@@ -10,6 +10,7 @@
 #include "net/reader.h"
 
 static struct reader *reader;
+static struct reply_values leaves; /* of a reply of any form */
 
 static int set_up(void **state)
 {
@@ -23,6 +24,7 @@ static int tear_down(void **state)
     (void)state;
     reader_free(reader);
     reader = NULL;
+    reply_values_free(&leaves);
     return 0;
 }
 
@@ -278,6 +280,72 @@ static void idle_is_when_all_was_taken(void **state)
     }
 }
 
+/* ------------------------------------------------- replies of any form */
+
+/* Byte by byte. */
+static const struct reply *read_loose(
+    const char *bytes, struct reply_values *to)
+{
+    const struct reply *reply = NULL;
+    for (size_t i = 0; bytes[i]; i++) {
+        assert_null(reply);
+        assert_true(reader_feed(reader, bytes + i, 1));
+        struct expected expected = {true, to};
+        assert_true(reader_next(reader, expected, &reply) >= 0);
+    }
+    assert_non_null(reply);
+    return reply;
+}
+
+static const char *leaf(size_t i)
+{
+    return leaves.list[i].nil ? NULL
+                              : buf_head(&leaves.bytes) + leaves.list[i].at;
+}
+
+static void any_form_is_read(void **state)
+{
+    (void)state;
+    assert_int_equal(read_loose("*3\r\n$1\r\n0\r\n*12\r\n:1\r\n:2\r\n:3\r\n"
+                                ":4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n:10\r\n"
+                                ":11\r\n*2\r\n+a\r\n-no\r\n$-1\r\n",
+                         &leaves)
+                         ->kind,
+        REPLY_ARRAY);
+    assert_int_equal(leaves.count, 15);
+    assert_string_equal(leaf(0), "0");
+    assert_string_equal(leaf(1), "1");
+    assert_string_equal(leaf(11), "11");
+    assert_string_equal(leaf(12), "a");
+    assert_string_equal(leaf(13), "no");
+    assert_null(leaf(14));
+    reply_values_clear(&leaves);
+    assert_int_equal(
+        read_loose("$5\r\nab\r\nc\r\n", &leaves)->kind, REPLY_STRING);
+    assert_string_equal(leaf(0), "ab\r\nc");
+    reply_values_clear(&leaves);
+    const struct reply *no = read_loose("-NOPERM no\r\n", &leaves);
+    assert_int_equal(no->kind, REPLY_ERROR);
+    assert_true(slice_equal(no->bytes, slice_of("NOPERM no")));
+    assert_int_equal(leaves.count, 0);
+    assert_int_equal(read_loose("*0\r\n", &leaves)->kind, REPLY_ARRAY);
+    assert_int_equal(read_loose("*-1\r\n", &leaves)->kind, REPLY_NIL);
+    assert_int_equal(leaves.count, 1);
+    /* Nobody wants it any more: it is read all the same. */
+    read_loose("*2\r\n*1\r\n*1\r\n*1\r\n:1\r\n$2\r\nab\r\n", NULL);
+}
+
+static void it_is_strict_behind_it(void **state)
+{
+    (void)state;
+    const struct reply *reply;
+    read_loose("*1\r\n*1\r\n:1\r\n", &leaves);
+    struct expected expected = {false, NULL};
+    assert_true(reader_feed(reader, "*1\r\n*1\r\n:1\r\n", 12));
+    assert_int_equal(reader_next(reader, expected, &reply), -1);
+    assert_contains(reader_error(reader), "array inside an array");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -290,6 +358,8 @@ int main(void)
         TEST(nothing_waits_for_ever),
         TEST(reset_forgets),
         TEST(idle_is_when_all_was_taken),
+        TEST(any_form_is_read),
+        TEST(it_is_strict_behind_it),
     };
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which ways there are, which one is remembered, and how they are called. On
- * which errors another one is tried, and what is said when there is none, is
- * decided once more by tests/fuzz/meaning.h for every reply.
+ * Which ways there are, which one is remembered, and how they are called. What
+ * SET, the scripts, WATCH and GETRANGE send, what every reply to them means, on
+ * which errors another way is tried, and what is said when there is none, is
+ * decided once more by tests/fuzz/meaning.h; here is what that leaves out.
  */
 #include "support/test.h"
 
@@ -13,6 +14,10 @@
 #define LOADING5 "-LOADING x\n-LOADING y\n-LOADING y\n-LOADING y\n-LOADING y"
 #define OTHER "+OK\n$other\n:500\n:1\n+OK\n"
 #define DISCARD "> DISCARD\n+OK"
+#define BY_TEXT "> EVAL text:release 1 k T\n"
+#define NOSCRIPT "-NOSCRIPT No matching script.\n"
+#define SET_LEFT "> SET k T NX PX 1000; PTTL k\n"
+#define READ "> PTTL k; GETRANGE k 0 511; EXISTS k\n"
 
 static void which_are_weak(void **state)
 {
@@ -162,6 +167,205 @@ static void the_ways_in_words(void **state)
     }
 }
 
+/* --------------------------------------------- what the model leaves out */
+
+#define QUERY "> TYPE a\\x00\\x0d\\x0a \n" /* the last word is empty */
+
+/* Of a command that changes something, only 1 and 0 are answers. */
+static void a_query(void **state)
+{
+    static const struct {
+        bool changes;
+        const char *dialog, *outcome;
+    } rows[] = {
+        {true, QUERY ":1", "mine"},
+        {true, QUERY ":0", "not mine"},
+        {true, QUERY ":2", BROKEN},
+        {true, QUERY ":-1", BROKEN},
+        {true, QUERY "+OK", BROKEN},
+        {true, QUERY "nil", BROKEN},
+        {true, QUERY "[]", BROKEN},
+        {false, QUERY "+OK", "mine"},
+        {false, QUERY "nil", "mine"},
+        {false, QUERY NOPERM, "no permission: NOPERM this user may not"},
+    };
+    const struct slice words[] = {slice_of("TYPE"), {"a\0\r\n", 4}, {"", 0}};
+    struct reply_values values = {.list = NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        begin('i', 0);
+        verb = (struct verb){.kind = VERB_QUERY,
+            .args = words,
+            .arg_count = 3,
+            .values = &values,
+            .changes = rows[i].changes};
+        exchange_begin(&x, &verb, NULL);
+        play(rows[i].dialog, rows[i].outcome);
+    }
+}
+
+static void a_lease_is_capped(void **state)
+{
+    static const struct row rows[] = {
+        {'k', 0, "> EVALSHA sha:cap_ttl 1 k T 1000\n:1", "mine"},
+        {'k', 0, "> EVALSHA sha:cap_ttl 1 k T 1000\n:0", "not mine"},
+        {'k', 0,
+            "> EVALSHA sha:cap_ttl 1 k T 1000\n-NOSCRIPT No matching script\n"
+            "> EVAL text:cap_ttl 1 k T 1000\n:1",
+            "mine"},
+    };
+
+    (void)state;
+    PLAY(rows);
+}
+
+/* Those that hold a lock together: pairs of a value and the time that it has
+ * left, and nothing else. */
+static void holders_are_listed(void **state)
+{
+    static const struct {
+        enum reply_kind kind;
+        bool nested;
+        const char *values[5], *outcome;
+    } rows[] = {
+        {REPLY_ARRAY, false, {"a", "5", "b", "7"}, "seen 'a' 5"},
+        {REPLY_ARRAY, false, {"a", "-1"}, "seen 'a' for ever"},
+        {REPLY_ARRAY, false, {"a", "-2"}, "seen 'a' 0"},
+        {REPLY_ARRAY, false, {NULL}, "free"},
+        {REPLY_ARRAY, true, {"a", "5"}, BROKEN},
+        {REPLY_ARRAY, false, {"a", "5", "b"}, BROKEN},
+        {REPLY_ARRAY, false, {"a", "b"}, BROKEN},
+        {REPLY_ARRAY, false, {"a", "-3"}, BROKEN},
+        {REPLY_STRING, false, {"a", "5"}, BROKEN},
+        {REPLY_NIL, false, {NULL}, BROKEN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct reply_values values = {.list = NULL};
+        struct reply reply = {.kind = rows[i].kind, .nested = rows[i].nested};
+        begin('i', 0);
+        verb.values = &values;
+        exchange_begin(&x, &verb, NULL);
+        sends();
+        for (size_t k = 0; rows[i].values[k]; k++)
+            reply_values_add(&values, slice_of(rows[i].values[k]));
+        assert_int_equal(exchange_reply(&x, &reply), EXCHANGE_DONE);
+        assert_string_equal(outcome(), rows[i].outcome);
+        reply_values_free(&values);
+    }
+}
+
+static void whole_from_the_start(void **state)
+{
+    (void)state;
+    begin('r', 0);
+    x.always_text = true;
+    play(BY_TEXT NOSCRIPT, "retry: NOSCRIPT No matching script.");
+    /* Also after it was begun anew elsewhere. */
+    begin('r', 0);
+    x.always_text = true;
+    play(BY_TEXT NOPERM WATCH, NULL);
+    dialect_begin(&dialect);
+    play(BY_TEXT ":1", "mine");
+}
+
+#define SET_KIND(how, ms)                                                      \
+    "> SET k T NX PX 1000; " how ":hold_back 2 k {k}:nxl-w " ms "\n"
+
+/* Who waits without a line asks a script whether several hold the lock; or, if
+ * the server refuses that, PTTL. */
+static void the_kind_of_the_holder(void **state)
+{
+    (void)state;
+    begin('A', 0);
+    verb.asks_kind = true;
+    play(SET_KIND("EVAL text", "0") "nil\n[:500 :0]", "busy 500");
+    assert_false(x.outcome.several_holders);
+
+    exchange_restart(&x, &verb, NULL);
+    verb.hold_back_ms = 120;
+    play(SET_KIND("EVALSHA sha", "120") "nil\n[:500 :1]", "busy 500");
+    assert_true(x.outcome.several_holders);
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVALSHA sha", "120") "+OK\n[:500 :0]", "granted");
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVALSHA sha", "120") "nil\n-NOSCRIPT x", "busy");
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVAL text", "120") "nil\n[:500]", BROKEN);
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVAL text", "120") "nil\n:500", BROKEN);
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVAL text", "120") "nil\n[:-3 :0]", BROKEN);
+    exchange_restart(&x, &verb, NULL);
+    play(SET_KIND("EVAL text", "120") "nil\n" NOPERM, "busy");
+    exchange_restart(&x, &verb, NULL);
+    play(SET_LEFT "nil\n:500", "busy 500");
+    exchange_free(&x);
+}
+
+/* Whether it was the script is known of this very command. */
+static void a_refusal_between(void **state)
+{
+    (void)state;
+    begin('A', 0);
+    verb.asks_kind = true;
+    play(SET_KIND("EVAL text", "0"), NULL);
+    dialect.hold_back = HOLD_BACK_REFUSED;
+    assert_int_equal(answer("nil"), EXCHANGE_WAIT);
+    assert_int_equal(answer("[:500 :1]"), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_BUSY);
+    assert_true(x.outcome.several_holders);
+    exchange_free(&x);
+}
+
+/* Without memory the exchange takes the replies, and says what it lacks. */
+static enum exchange_next starved(const struct reply *reply)
+{
+    if (!alloc_counts())
+        test_skip("a sanitizer has the allocator");
+    exchange_free(&x);
+    alloc_fail_from(1);
+    enum exchange_next next = exchange_reply(&x, reply);
+    assert_true(alloc_stop());
+    return next;
+}
+
+static void a_value_without_memory_is_a_fault(void **state)
+{
+    struct reply left = {.kind = REPLY_INTEGER, .integer = 5};
+    struct reply read = {.kind = REPLY_STRING, .bytes = slice_of("value")};
+    struct reply there = {.kind = REPLY_INTEGER, .integer = 1};
+
+    (void)state;
+    begin('i', 1);
+    sends();
+    assert_int_equal(exchange_reply(&x, &left), EXCHANGE_WAIT);
+    assert_int_equal(starved(&read), EXCHANGE_WAIT);
+    assert_int_equal(exchange_reply(&x, &there), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
+    assert_int_equal(x.outcome.fault, FAULT_SYSTEM);
+    assert_false(x.outcome.unsure);
+    assert_non_null(strstr(x.outcome.text.data, "out of memory"));
+}
+
+static void words_without_memory_change_no_fault(void **state)
+{
+    struct reply error = {
+        .kind = REPLY_ERROR, .bytes = slice_of("READONLY a replica")};
+    struct reply left = {.kind = REPLY_INTEGER, .integer = -2};
+
+    (void)state;
+    begin('A', 0);
+    sends();
+    assert_int_equal(starved(&error), EXCHANGE_WAIT);
+    assert_int_equal(exchange_reply(&x, &left), EXCHANGE_DONE);
+    assert_int_equal(x.outcome.kind, OUTCOME_FAULT);
+    assert_int_equal(x.outcome.fault, FAULT_NOT_PRIMARY);
+    assert_non_null(strstr(x.outcome.text.data, "out of memory"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +374,14 @@ int main(void)
         cmocka_unit_test(the_way_that_worked_is_remembered),
         cmocka_unit_test(what_is_no_string),
         cmocka_unit_test(the_ways_in_words),
+        cmocka_unit_test(a_query),
+        cmocka_unit_test(a_lease_is_capped),
+        cmocka_unit_test(holders_are_listed),
+        cmocka_unit_test(whole_from_the_start),
+        cmocka_unit_test(the_kind_of_the_holder),
+        cmocka_unit_test(a_refusal_between),
+        cmocka_unit_test(a_value_without_memory_is_a_fault),
+        cmocka_unit_test(words_without_memory_change_no_fault),
     };
     return cmocka_run_group_tests_name("strategies", tests, NULL, NULL);
 }
