@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The event-loop interface as a program uses it that no scene can be
- * (live/scenes/event_loop.scenes): with an epoll of its own, with too little
- * room or no descriptor left, with hundreds of locks, and by the wrong calls.
+ * (live/scenes/event_loop.scenes): with too little room or no descriptor
+ * left, with hundreds of locks, and by the wrong calls.
  */
 #include "loop_rig.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
 
 #define MANY 1000
@@ -194,35 +193,6 @@ static bool is_readable(int fd)
 
 /* ----------------------------------------------------- the one descriptor */
 
-static void in_a_loop_of_the_programs_own(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "name", 5000);
-    struct epoll_event event = {.events = EPOLLIN};
-    int set = epoll_create1(EPOLL_CLOEXEC), fd = nxl_client_fd(client);
-
-    assert_true(fd >= 0);
-    assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
-    assert_int_equal(epoll_wait(set, &event, 1, 20), 0);
-    for (int i = 0; i < 20; i++) {
-        nxl_event done;
-        assert_result(i % 2 ? nxl_lock_release_start(lock)
-                            : nxl_lock_acquire_start(lock, 0),
-            NXL_PENDING, lock);
-        assert_int_equal(nxl_client_fd(client), fd); /* for life */
-        do {
-            assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
-            assert_int_equal(nxl_client_process(client), NXL_OK);
-        } while (!nxl_client_next_event(client, &done));
-        assert_int_equal(done.result, NXL_OK);
-    }
-    /* One turn too many is fine, calling for ever is not. */
-    assert_int_equal(nxl_client_process(client), NXL_OK);
-    assert_int_equal(epoll_wait(set, &event, 1, 50), 0);
-    close(set);
-    end(lock, client);
-}
-
 static void it_stays_readable_while_events_wait(void **state)
 {
     nxl_client *client = new_client("");
@@ -245,6 +215,8 @@ static void it_stays_readable_while_events_wait(void **state)
         assert_true(nxl_client_next_event(client, &event));
     }
     assert_false(nxl_client_next_event(client, &event));
+    assert_int_equal(nxl_client_fd(client), fd); /* for life */
+    /* One turn too many is fine. */
     assert_int_equal(nxl_client_process(client), NXL_OK);
     assert_false(is_readable(fd));
     for (int i = 0; i < 3; i++)
@@ -309,7 +281,6 @@ int main(void)
         loop_test_poll(a_loop_client_does_not_block),
         loop_test_poll(a_blocking_client_does_not_loop),
         loop_test_poll(readers_behind_a_writer_do_not_all_ask),
-        loop_test_fd(in_a_loop_of_the_programs_own),
         loop_test_fd(it_stays_readable_while_events_wait),
         loop_test_fd(no_descriptor_left),
         loop_test_fd(process_may_come_at_any_time),

@@ -94,6 +94,17 @@ static void on_trace(void *arg, const nxl_trace *trace)
     t->count++;
 }
 
+/* Of a client whose decisions are told. */
+static nxl_lock *traced_lock(nxl_client **client)
+{
+    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
+    memset(&told, 0, sizeof(told));
+    options.tracer = on_trace;
+    options.tracer_arg = &told;
+    assert_int_equal(nxl_client_new(client, server_url, &options), NXL_OK);
+    return kept_lock(*client, "k", &OPTIONS(.user = &told));
+}
+
 static void assert_traced(
     size_t at, nxl_lock *lock, int kind, int operation, int result)
 {
@@ -110,13 +121,8 @@ static void assert_traced(
 
 static void each_decision_is_told_in_order(void **state)
 {
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_client *client;
-    memset(&told, 0, sizeof(told));
-    options.tracer = on_trace;
-    options.tracer_arg = &told;
-    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
-    nxl_lock *lock = kept_lock(client, "k", &OPTIONS(.user = &told));
+    nxl_lock *lock = traced_lock(&client);
     assert_int_equal(told.count, 0);
     stranger_sets("k", "somebody", 0);
     assert_result(nxl_lock_acquire(lock, 0), NXL_BUSY, lock);
@@ -149,19 +155,13 @@ static void each_decision_is_told_in_order(void **state)
 
 static void what_fails_is_told(void **state)
 {
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
     nxl_client *client;
-    memset(&told, 0, sizeof(told));
-    options.tracer = on_trace;
-    options.tracer_arg = &told;
-    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
-    nxl_lock *lock = kept_lock(client, "k", &OPTIONS(.user = &told));
+    nxl_lock *lock = traced_lock(&client);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     redis_freeze(&server);
     assert_ptr_equal(await_loss(client, 5000), lock);
     redis_thaw(&server);
-    nxl_lock_free(lock);
-    nxl_client_free(client);
+    end(lock, client);
     size_t failed = 0, at = 2;
     for (; told.trace[at].kind == NXL_TRACE_RENEWAL; at++) {
         failed += told.trace[at].result != NXL_OK;

@@ -2,9 +2,9 @@
 /*
  * The connection on which a client listens, as far as no scene can show it
  * (live/scenes/line_messages.scenes) and a real server is needed: the test
- * whether messages reach it, when it is checked, the client's end, no memory,
- * and credentials of a callback. Time passes by moving the clock that the
- * library reads.
+ * whether messages reach it, when it is checked, and the client's end. Time
+ * passes by moving the clock that the library reads. Without memory:
+ * test_no_memory.c; with a callback: live/scenes/line_callback.scenes.
  */
 #include "live/live_rig.h"
 
@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "model/companion.h"
-#include "support/alloc.h"
 #include "support/listening.h"
 
 int __real_clock_gettime(clockid_t id, struct timespec *time);
@@ -27,20 +26,16 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *time)
     return rc;
 }
 
-#define PASSWORD "Zqx7Wvk9"
-
-static void open_as(const char *login, const char *parameters)
+static void open_with(const char *parameters)
 {
     char url[512];
-    const char *rest = strstr(server_url, "://");
-    snprintf(url, sizeof(url), "%.*s://%s%s?%s", (int)(rest - server_url),
-        server_url, login, rest + 3, parameters);
+    snprintf(url, sizeof(url), "%s?%s", server_url, parameters);
     listening_open(url);
 }
 
 static void open_up(const char *parameters)
 {
-    open_as("", parameters);
+    open_with(parameters);
     listening_want();
     listening_until(listening_is(MESSAGES_UP));
 }
@@ -165,7 +160,7 @@ static void deaf(void **state)
 
 static void freed_while_it_connects(void **state)
 {
-    open_as("", "timeout_ms=5000");
+    open_with("timeout_ms=5000");
     listening_want();
     listening_turn();
     redis_freeze(&server);
@@ -174,93 +169,9 @@ static void freed_while_it_connects(void **state)
     assert_true(test_now_ms() - began < 1000 + LATE_MS);
     redis_thaw(&server);
 
-    open_as("", "");
+    open_with("");
     listening_want();
     close_it();
-}
-
-/* At every place: no memory is a reason, or the connection is made. */
-static void no_memory(void **state)
-{
-    bool failed = true;
-    if (!alloc_counts())
-        test_skip("a sanitizer has the allocator");
-    if (live_tls())
-        test_skip("OpenSSL has other words for it");
-    for (unsigned n = 1; failed; n++) {
-        open_as("", "");
-        alloc_fail_at(n);
-        listening.channel =
-            subscriber_open(listening.subscriber, slice_of("k"));
-        bool wanted = listening.channel;
-        if (wanted)
-            channel_want(listening.channel, clock_now());
-        for (int i = 0; i < 10 && wanted && !listening_is(MESSAGES_UP); i++)
-            listening_turn();
-        failed = alloc_stop();
-        assert_true(wanted || n <= 3);
-        if (!wanted)
-            assert_string_equal(channel(), "-");
-        if (!wanted)
-            listening_want();
-        if (listening_is(MESSAGES_NONE))
-            assert_contains(subscriber_words(listening.subscriber), "memory");
-        else
-            listening_until(listening_is(MESSAGES_UP));
-        close_it();
-    }
-}
-
-/* Asked anew for each connection. */
-static bool give_password(void *arg, nxl_credentials *credentials)
-{
-    strcpy(credentials->user, "listener");
-    strcpy(credentials->password, PASSWORD);
-    atomic_fetch_add((_Atomic int *)arg, 1);
-    return true;
-}
-
-static void a_callback(void **state)
-{
-    _Atomic int calls = 0;
-    nxl_client *client;
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    options.credentials = give_password;
-    options.credentials_arg = &calls;
-    redis_run(&server, "ACL", "SETUSER", "listener", "reset", "on",
-        ">" PASSWORD, "~*", "+@all", "allchannels", NULL);
-    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
-    listening_watch(client);
-    command();
-    assert_int_equal(atomic_load(&calls), 1);
-    listening_want();
-    listening_until(listening_is(MESSAGES_UP));
-    assert_int_equal(atomic_load(&calls), 2);
-    assert_int_equal(client->nodes.secrets.count, 4);
-    close_it();
-}
-
-/* The program may free the argument afterwards. */
-static bool take_long(void *arg, nxl_credentials *credentials)
-{
-    test_pause_ms(300);
-    atomic_store((_Atomic int *)arg, 1);
-    return false;
-}
-
-static void freed_during_a_callback(void **state)
-{
-    _Atomic int over = 0;
-    nxl_client *client;
-    nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    options.credentials = take_long;
-    options.credentials_arg = &over;
-    assert_int_equal(nxl_client_new(&client, server_url, &options), NXL_OK);
-    listening_watch(client);
-    listening_want();
-    listening_turn();
-    close_it();
-    assert_int_equal(atomic_load(&over), 1);
 }
 
 int main(void)
@@ -270,9 +181,6 @@ int main(void)
         live_test(the_test_of_a_pair),
         live_test(deaf),
         live_test(freed_while_it_connects),
-        live_test(no_memory),
-        live_test(a_callback),
-        live_test(freed_during_a_callback),
     };
     return live_run("subscriber");
 }
