@@ -10,7 +10,7 @@
 #include "support/test.h"
 
 #include "model/guard.h"
-#include "live/orphan_rig.h"
+#include "live/proxy_rig.h"
 
 /* Plays on a clean server and returns whether harm was done. */
 typedef bool scenario(void);
@@ -18,18 +18,10 @@ typedef bool scenario(void);
 /* The harm needs precise timing, which a busy machine may miss: try again. */
 enum { GUARDS_TRIES = 3 };
 
-/* For a program with other servers than the one of live_rig.h. */
-static int (*guards_clean)(void **) = live_clean;
-
 static inline int guards_on(void **state)
 {
     memset(guard_off, 0, sizeof(guard_off));
-    return guards_clean(state);
-}
-
-static inline void tell_harm(const char *guard, const char *harm, int64_t ms)
-{
-    print_message("without %s: %s (%lld ms)\n", guard, harm, (long long)ms);
+    return live_clean(state);
 }
 
 static inline void guard_needed(
@@ -50,7 +42,8 @@ static inline void guard_needed(
     }
     if (!harmed)
         fail_msg("no harm although the guard is off: %s", name);
-    tell_harm(name, harm, test_now_ms() - began_ms);
+    print_message("without %s: %s (%lld ms)\n", name, harm,
+        (long long)(test_now_ms() - began_ms));
     memset(guard_off, 0, sizeof(guard_off));
 }
 
@@ -60,14 +53,11 @@ static inline void guard_needed(
 
 #define guard_test(function) cmocka_unit_test_setup(function, guards_on)
 
-/* Another program that wants the name gets it: two hold it, if the first
- * still does. */
-static inline void other_gets_it(int64_t wait_ms)
+/* A call that changes nothing and finds a connection good, or makes one. */
+static inline int call(nxl_lock *lock)
 {
-    nxl_client *client = new_client("");
-    nxl_lock *lock = new_lock(client, "k", 10000);
-    assert_result(nxl_lock_acquire(lock, wait_ms), NXL_OK, lock);
-    end(lock, client);
+    nxl_holder holder = NXL_HOLDER_INIT;
+    return nxl_lock_inspect(lock, &holder);
 }
 
 #endif

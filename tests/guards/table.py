@@ -90,9 +90,9 @@ HEAD = """# What each guard prevents
 
 Every safeguard against two holders, or against keys that are left behind, has
 a switch in the tests' build. With the safeguard off, the simulator
-(`tests/sim`, where a seed always plays the same history) or a test with a real
-redis-server shows the harm; with it on, the same seed or test shows none. This
-file is made by
+(`tests/sim`, where a seed always plays the same history), a scene of a state
+machine or a test with a real redis-server shows the harm; with it on, the same
+seed, scene or test shows none. This file is made by
 
     python3 tests/guards/table.py BUILD --write tests/guards/README.md
 
