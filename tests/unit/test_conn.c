@@ -2,32 +2,50 @@
 /*
  * A connection as a stream, on a socket pair: what is sent when the socket
  * takes all or nothing, and what is left of commands that were taken back. That
- * exactly the others arrive is in test_conn_held.c, by random schedules.
+ * exactly the others arrive is in test_conn_held.c, by random schedules. Linked
+ * with --wrap=epoll_ctl: epoll refuses when the test says so, because a real
+ * limit is one of the whole machine.
  */
 #include "support/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "net/conn.h"
 #include "support/alloc.h"
 #include "unit/stingy.h"
 
+int __real_epoll_ctl(int epoll, int how, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int how, int fd, struct epoll_event *event);
+
+static int refused_how; /* EPOLL_CTL_...; 0: none */
+
+int __wrap_epoll_ctl(int epoll, int how, int fd, struct epoll_event *event)
+{
+    if (how != refused_how)
+        return __real_epoll_ctl(epoll, how, fd, event);
+    errno = how == EPOLL_CTL_ADD ? ENOSPC : ENOMEM;
+    return -1;
+}
+
 struct pair {
     struct conn conn;
+    struct poller poller;
     int peer;
     char got[1 << 20]; /* all that has come to the peer */
     size_t got_len;
 };
 
 static struct pair pair;
+static struct text open_error;
+
 static bool open_over(struct conn *c, int fd)
 {
-    struct text error;
     struct transport t;
-    assert_true(transport_open(&t, &transport_plain, fd, NULL, &error));
-    bool open = conn_open(c, &t, &error);
+    assert_true(transport_open(&t, &transport_plain, fd, NULL, &open_error));
+    bool open = conn_open(c, &t, &open_error);
     assert_int_equal(t.fd, -1); /* it is the connection's, or closed */
     return open;
 }
@@ -38,6 +56,8 @@ static int set_up(void **state)
     int ends[2];
     memset(&pair, 0, sizeof(pair));
     pair.conn.transport = TRANSPORT_CLOSED;
+    pair.poller.fd = epoll_create1(EPOLL_CLOEXEC);
+    pair.conn.poller = &pair.poller;
     if (socketpair(
             AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
         return -1;
@@ -49,6 +69,7 @@ static int tear_down(void **state)
 {
     (void)state;
     conn_free(&pair.conn);
+    close(pair.poller.fd);
     if (pair.peer >= 0)
         close(pair.peer);
     return 0;
@@ -222,6 +243,41 @@ static void no_memory_closes_the_descriptor(void **state)
     }
 }
 
+/* ------------------------------------------------------------- epoll refuses
+ */
+
+/* Linux limits how many descriptors a user may have in epoll. */
+static void epoll_takes_no_more(void **state)
+{
+    (void)state;
+    struct conn c = {.poller = &pair.poller, .transport = TRANSPORT_CLOSED};
+    refused_how = EPOLL_CTL_ADD;
+    bool open = open_over(&c, dup(pair.peer));
+    refused_how = 0;
+    assert_false(open);
+    assert_string_equal(open_error.data,
+        "cannot add a descriptor to epoll: No space left on device (raise "
+        "fs.epoll.max_user_watches)");
+    conn_free(&c);
+}
+
+/* Nothing would say when the socket has room again. */
+static void epoll_changes_nothing(void **state)
+{
+    (void)state;
+    struct text why;
+    add("PING", 1);
+    stingy_allow(&pair.conn.transport, 2);
+    refused_how = EPOLL_CTL_MOD;
+    bool flushed = conn_flush(&pair.conn, &why);
+    refused_how = 0;
+    assert_false(flushed);
+    assert_contains(why.data, "epoll: Cannot allocate memory");
+    /* It was not changed, so it may be tried again. */
+    flush_allowing(1);
+    assert_true(pair.conn.blocked && pair.conn.polled_for_room);
+}
+
 #define conn_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -233,6 +289,8 @@ int main(void)
         conn_test(withdrawing_all_ends_the_wait_for_room),
         conn_test(closing_forgets_and_opening_begins_anew),
         conn_test(no_memory_closes_the_descriptor),
+        conn_test(epoll_takes_no_more),
+        conn_test(epoll_changes_nothing),
     };
     return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
 }
