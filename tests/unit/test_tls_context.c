@@ -65,39 +65,29 @@ static nxl_client *client_of_five(const char *const parameters[5])
 
 static const char *const alike[5] = {"", "", "", "", ""};
 
-static void five_servers_have_one(void **state)
-{
-    (void)state;
-    nxl_client *client = client_of_five(alike);
-    assert_int_equal(tls_contexts, 1);
-    nxl_client_free(client);
-    assert_int_equal(tls_contexts, 0);
-}
-
 /* Parameters that are not of TLS do not count. */
-static void servers_of_two_kinds_have_two(void **state)
-{
-    static const char *const parameters[5] = {
-        "", "&verify=ca", "&password=a", "&verify=ca&password=b", ""};
-    (void)state;
-    nxl_client *client = client_of_five(parameters);
-    assert_int_equal(tls_contexts, 2);
-    nxl_client_free(client);
-    assert_int_equal(tls_contexts, 0);
-}
-
-static void other_parameters(void **state)
+static void servers_with_the_same_parameters_share_one(void **state)
 {
     static const char suites[] = "&tls_ciphersuites=TLS_AES_128_GCM_SHA256";
     char directory[LOCAL_PATH + 16], own[2 * LOCAL_PATH + 16];
     (void)state;
     snprintf(directory, sizeof(directory), "&cacertdir=%s", dir);
     snprintf(own, sizeof(own), "&cert=%s&key=%s", cert, key);
-    const char *parameters[5] = {"", "&tls_min=1.3", suites, directory, own};
-    nxl_client *client = client_of_five(parameters);
-    assert_int_equal(tls_contexts, 5);
-    nxl_client_free(client);
-    assert_int_equal(tls_contexts, 0);
+    const struct {
+        const char *parameters[5];
+        int contexts;
+    } rows[] = {
+        {{"", "", "", "", ""}, 1},
+        {{"", "&verify=ca", "&password=a", "&verify=ca&password=b", ""}, 2},
+        {{"", "&tls_min=1.3", suites, directory, own}, 5},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        nxl_client *client = client_of_five(rows[i].parameters);
+        if (tls_contexts != rows[i].contexts)
+            fail_msg("row %zu: %d contexts", i, (int)tls_contexts);
+        nxl_client_free(client);
+        assert_int_equal(tls_contexts, 0);
+    }
 }
 
 static void two_clients_have_two(void **state)
@@ -235,9 +225,7 @@ static void open_connections(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(five_servers_have_one),
-        cmocka_unit_test(servers_of_two_kinds_have_two),
-        cmocka_unit_test(other_parameters),
+        cmocka_unit_test(servers_with_the_same_parameters_share_one),
         cmocka_unit_test(two_clients_have_two),
         cmocka_unit_test(a_file_that_changes),
         cmocka_unit_test(read_again),
