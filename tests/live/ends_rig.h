@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A cell of the table in test_handle_ends.c: what it crosses, and how its
- * handle comes to hold the lock, or to wait for it. */
+ * handle comes to hold the lock. */
 #ifndef NXLOCK_TESTS_ENDS_RIG_H
 #define NXLOCK_TESTS_ENDS_RIG_H
 
@@ -23,19 +23,9 @@ enum ending {
 static const char *const endings[] = {"release", "free", "client free",
     "acquire again", "adopt", "free, event not taken", "process stopped, free"};
 
-enum fate {
-    VALID,
-    EXPIRED,
-    REFUSED,
-    UNANSWERED,
-    SILENCE,
-    MAX_HOLD,
-    IN_LINE, /* there is none yet: it waits for another client's lock */
-    FATES
-};
+enum fate { VALID, EXPIRED, REFUSED, UNANSWERED, SILENCE, MAX_HOLD, FATES };
 static const char *const fates[] = {"valid", "expired", "refused by the server",
-    "an extend unanswered", "lost by silence", "ended by max_hold_ms",
-    "waiting in line"};
+    "an extend unanswered", "lost by silence", "ended by max_hold_ms"};
 
 struct cell {
     enum ending ending;
@@ -46,10 +36,8 @@ struct cell {
     char name[16];
     nxl_client *client;
     nxl_lock *lock;
-    nxl_lock *other; /* the heir's, the stranger's, or that of the holder */
+    nxl_lock *other; /* the heir's, or the stranger's */
     char token[256];
-    pthread_t thread; /* IN_LINE, blocking: it waits in this one */
-    int result;       /* its acquire */
 };
 
 /* Clients of the other programs, by number of servers. */
@@ -64,9 +52,7 @@ static inline bool untaken(const struct cell *c)
 
 static inline bool sensible(const struct cell *c)
 {
-    if ((c->begun || c->fate == IN_LINE) && c->servers > 1)
-        return false;
-    if (c->fate == IN_LINE && c->heir)
+    if (c->begun && c->servers > 1)
         return false;
     if (c->begun && c->heir && untaken(c)) /* none has learned of the token */
         return false;
@@ -128,35 +114,6 @@ static inline void await_grant(const struct cell *c)
         turn(c->client, 20);
         nxl_client_stats(c->client, &stats, sizeof(stats));
     }
-}
-
-static inline void *acquire_in_thread(void *cell)
-{
-    struct cell *c = cell;
-    c->result = begin_acquire(c, 60000);
-    return NULL;
-}
-
-static inline long long line_of(const struct cell *c)
-{
-    char line[40];
-    snprintf(line, sizeof(line), "{%s}:nxl-l", c->name);
-    return redis_run(servers, "ZCARD", line, NULL);
-}
-
-static inline void wait_in_line(struct cell *c)
-{
-    c->other = new_lock(others[c->servers], c->name, HEIR_MS);
-    assert_result(nxl_lock_acquire(c->other, 0), NXL_OK, c->other);
-    if (c->loop)
-        assert_int_equal(begin_acquire(c, 60000), NXL_PENDING);
-    else
-        pthread_create(&c->thread, NULL, acquire_in_thread, c);
-    while (line_of(c) != 1)
-        if (c->loop)
-            turn(c->client, 5);
-        else
-            test_pause_ms(1);
 }
 
 /* Its record: "begun", ...; "" if there is none. */

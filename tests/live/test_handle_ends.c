@@ -6,10 +6,9 @@
  * Invariant: once the deadline that a lock was promised has passed, whatever
  * is done with its handle leaves the key alone; so an heir who adopted and
  * extended the lock, or a stranger who acquired it since, keeps it. No key
- * outlives the TTL that was last asked for. A handle that waits in line leaves
- * the line, and the lock to its holder. A record of work that its caller knows
- * to have begun stays as it is, and one that no caller knew of says that
- * nothing happened.
+ * outlives the TTL that was last asked for. A record of work that its caller
+ * knows to have begun stays as it is, and one that no caller knew of says that
+ * nothing happened. Handles that wait in line: live/scenes/line_ends.scenes.
  *
  * Time passes by moving the clock that the library reads; the servers' clocks
  * stay, so a key that is gone was removed.
@@ -112,11 +111,9 @@ static void befall(struct cell *c)
         notice(c);
         assert_false(nxl_lock_held(c->lock));
     }
-    if (c->fate != VALID &&
-        (c->fate != IN_LINE || c->ending == PROCESS_STOPPED))
+    if (c->fate != VALID)
         pass_ms(TTL_MS);
-    if (c->fate == MAX_HOLD ||
-        (c->ending == PROCESS_STOPPED && c->fate != IN_LINE))
+    if (c->fate == MAX_HOLD || c->ending == PROCESS_STOPPED)
         notice(c);
     assert_int_equal(
         nxl_lock_held(c->lock), c->fate == VALID && !(c->begun && untaken(c)));
@@ -157,50 +154,6 @@ static bool end_handle(struct cell *c)
         break;
     }
     return false;
-}
-
-/* It waits in line until now. In the blocking API its thread is the only one
- * that may use it, so the wait is ended first, unless the client is freed. */
-static void end_wait(struct cell *c)
-{
-    bool frees = c->ending == CLIENT_FREE;
-    int refused = c->loop ? NXL_E_INVALID : NXL_BUSY;
-    if (!c->loop && !frees)
-        assert_int_equal(nxl_lock_interrupt(c->lock), NXL_OK);
-    if (frees) {
-        nxl_client_free(c->client);
-        c->client = NULL;
-    }
-    if (!c->loop) {
-        pthread_join(c->thread, NULL);
-        assert_result(c->result, NXL_CANCELLED, c->lock);
-    }
-    if (c->ending == RELEASE)
-        assert_result(BEGIN(release, c->lock), NXL_E_INVALID, c->lock);
-    else if (c->ending == ACQUIRE_AGAIN)
-        assert_result(BEGIN(acquire, c->lock, 0), refused, c->lock);
-    else if (c->ending == ADOPT)
-        assert_int_not_equal(BEGIN(adopt, c->lock, "another"), NXL_OK);
-    else if (c->ending == PROCESS_STOPPED && c->loop)
-        notice(c);
-    else if (c->ending == EVENT_NOT_TAKEN) {
-        assert_result(nxl_lock_release(c->other), NXL_OK, c->other);
-        await_grant(c);
-    }
-}
-
-/* The one that waited is gone: the holder keeps the lock, and when that gives
- * it up, nobody gets it. */
-static void assert_out_of_line(const struct cell *c)
-{
-    if (c->ending != EVENT_NOT_TAKEN) {
-        assert_eventually(line_of(c) == 0);
-        assert_true(nxl_lock_held(c->other));
-        assert_true(stands_at(0, c->name, c->other));
-        assert_result(nxl_lock_release(c->other), NXL_OK, c->other);
-    }
-    if (c->ending != EVENT_NOT_TAKEN || !c->min_hold)
-        assert_false(stands(c));
 }
 
 /* Whoever has the name now still has it, and can go on with it. */
@@ -266,8 +219,7 @@ static void acquire(struct cell *c)
 
 static void assert_recorded(const struct cell *c)
 {
-    bool unknown = c->fate == IN_LINE && c->ending != EVENT_NOT_TAKEN;
-    if (!c->begun || unknown)
+    if (!c->begun)
         assert_string_equal(record_of(c), "");
     else
         assert_string_equal(record_of(c), untaken(c) ? "failed" : "begun");
@@ -275,9 +227,7 @@ static void assert_recorded(const struct cell *c)
 
 static void assert_fair(struct cell *c)
 {
-    if (c->fate == IN_LINE)
-        assert_out_of_line(c);
-    else if (c->fate == VALID)
+    if (c->fate == VALID)
         assert_ended(c);
     else if (c->heir)
         assert_others_keep_it(c);
@@ -287,17 +237,10 @@ static void assert_fair(struct cell *c)
 
 static void play(struct cell *c)
 {
-    bool held_anew = false;
     make_lock(c);
-    if (c->fate == IN_LINE)
-        wait_in_line(c);
-    else
-        acquire(c);
+    acquire(c);
     befall(c);
-    if (c->fate == IN_LINE)
-        end_wait(c);
-    else
-        held_anew = end_handle(c);
+    bool held_anew = end_handle(c);
     if (c->heir && c->fate != VALID)
         assert_others_keep_it(c);
     nxl_lock_free(c->lock);

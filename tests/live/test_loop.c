@@ -79,6 +79,8 @@ static void one_at_a_time(void **state)
     assert_result(nxl_lock_release_start(lock), NXL_E_INVALID, lock);
     assert_result(nxl_lock_adopt_start(lock, "word"), NXL_E_INVALID, lock);
     assert_result(nxl_lock_acquire_start(lock, 0), NXL_PENDING, lock);
+    assert_result(nxl_lock_release_start(lock), NXL_E_INVALID, lock);
+    assert_result(nxl_lock_adopt_start(lock, "word"), NXL_E_INVALID, lock);
     assert_result(nxl_lock_acquire_start(lock, 0), NXL_E_INVALID, lock);
     assert_contains(nxl_lock_errmsg(lock), "in progress");
     while (!nxl_lock_held(lock))
