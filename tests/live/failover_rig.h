@@ -12,8 +12,8 @@
 
 #include "live/live_rig.h"
 
-#define GUARDED "max_ttl_ms=900&guard_failover=on"
-#define UNGUARDED "max_ttl_ms=900"
+#define UNGUARDED "timeout_ms=1000&max_ttl_ms=900"
+#define GUARDED UNGUARDED "&guard_failover=on"
 enum { TTL_MS = 900, GUARD_MS = 2000, COUNT = 2 };
 
 static struct redis servers[COUNT];
@@ -29,12 +29,16 @@ static inline void lead_front_to(const struct redis *r)
     assert_int_equal(rename(next, front), 0);
 }
 
+static inline const char *front_url(const char *parameters)
+{
+    static char url[sizeof(front) + 128];
+    snprintf(url, sizeof(url), "unix://%s?%s", front, parameters);
+    return url;
+}
+
 static inline nxl_client *client_of(const char *parameters)
 {
-    char url[sizeof(front) + 128];
-    snprintf(
-        url, sizeof(url), "unix://%s?timeout_ms=1000&%s", front, parameters);
-    return client_at(url);
+    return client_at(front_url(parameters));
 }
 
 /* ------------------------------------------------------------- two servers */

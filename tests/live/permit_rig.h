@@ -27,7 +27,8 @@
  *              and may run scripts; as all: by the default user
  *
  *     fence a+1/0 RESULT   RAISE, which draws the fencing token: more, that is
- *              greater than all before; same, as the last one; no, wrong
+ *              greater than all before and a time; same, as the last one; no,
+ *              wrong
  *     told a   the next message says that a has the lock; told ?a, !a
  *     quiet    there was no message
  *     hold N   so many hold it       line N    so many wait
@@ -257,9 +258,10 @@ static inline const char *permit_fence(const char *name)
         return o.kind == OUTCOME_NOT_MINE                     ? "no"
                : o.fault == FAULT_WRONG_TYPE && o.unsure == 0 ? "wrong"
                                                               : "fault";
-    const char *result = o.fence > last    ? "more"
-                         : o.fence == last ? "same"
-                                           : "less";
+    const uint64_t least = UINT64_C(1500000000000000); /* by any clock, us */
+    const char *result = o.fence == last                     ? "same"
+                         : o.fence > last && o.fence > least ? "more"
+                                                             : "less";
     permit_last_fence = o.fence;
     return result;
 }

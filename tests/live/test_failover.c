@@ -128,12 +128,8 @@ static void a_grant_that_comes_too_late_is_unknown(void **state)
 {
     (void)state;
     struct waiter waiter;
-    char url[sizeof(front) + 128];
-    snprintf(url, sizeof(url),
-        "unix://%s?timeout_ms=4000&max_ttl_ms=5000&"
-        "guard_failover=on",
-        front);
-    nxl_client *client = client_at(url);
+    nxl_client *client =
+        client_of("timeout_ms=4000&max_ttl_ms=5000&guard_failover=on");
     nxl_lock *lock = new_lock(client, "k", 5000);
     assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
@@ -155,7 +151,7 @@ static void a_message_of_a_woken_primary_does_not_count(void **state)
 {
     enum { LEASE_MS = 5000 };
     struct waiter waiter;
-    char url[sizeof(front) + 128], mark[128], history[64] = "";
+    char mark[128], history[64] = "";
     redisReply *info = redis_command(primary, "INFO", "replication", NULL);
     const char *id = strstr(info->str, "master_replid:");
     assert_non_null(id);
@@ -163,9 +159,8 @@ static void a_message_of_a_woken_primary_does_not_count(void **state)
     freeReplyObject(info);
     snprintf(mark, sizeof(mark), "%s 60000", history); /* old enough */
     redis_run(primary, "SET", MARKER, mark, NULL);
-    snprintf(url, sizeof(url),
-        "unix://%s?timeout_ms=5000&max_ttl_ms=5000&guard_failover=on", front);
-    nxl_client *client = client_at(url);
+    nxl_client *client =
+        client_of("timeout_ms=5000&max_ttl_ms=5000&guard_failover=on");
     nxl_client *other = client_of("");
     nxl_lock *waits = new_lock(client, "k", LEASE_MS);
     nxl_lock *lock = new_lock(other, "k", 20000);
@@ -288,30 +283,6 @@ static void note(void *arg, const char *text)
     snprintf(warned, sizeof(warned), "%s", text);
 }
 
-/* Once, at the second lock, and not if something was said about failovers. */
-static void a_primary_with_replicas_is_told_of(void **state)
-{
-    static const char *const said[] = {"", "?guard_failover=off"};
-    for (int i = 0; i < 2; i++) {
-        nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-        nxl_client *client;
-        char url[sizeof(front) + 64];
-        options.warning = note;
-        warnings = 0;
-        snprintf(url, sizeof(url), "unix://%s%s", front, said[i]);
-        assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
-        nxl_lock *lock = new_lock(client, "k", TTL_MS);
-        for (int k = 0; k < 3; k++) {
-            assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-            assert_result(nxl_lock_release(lock), NXL_OK, lock);
-            assert_int_equal(warnings, i == 0 && k > 0);
-        }
-        end(lock, client);
-    }
-    assert_contains(warned, "it has 1 replica: ");
-    assert_contains(warned, "guard_failover=on");
-}
-
 /* A program that hears of failovers. */
 static nxl_trace traced;
 static char traced_text[1024];
@@ -344,14 +315,6 @@ static nxl_client *hearing(const char *url)
     return client;
 }
 
-static nxl_client *hearing_front(const char *parameters)
-{
-    char url[sizeof(front) + 128];
-    snprintf(
-        url, sizeof(url), "unix://%s?timeout_ms=1000&%s", front, parameters);
-    return hearing(url);
-}
-
 static void get_and_release(nxl_lock *lock)
 {
     assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
@@ -370,7 +333,7 @@ static void fail_over(void)
 
 static void each_failover_is_told_of_once(void **state)
 {
-    nxl_client *client = hearing_front(GUARDED);
+    nxl_client *client = hearing(front_url(GUARDED));
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     get_and_release(lock);
     for (int i = 1; i <= 2; i++) {
@@ -399,7 +362,7 @@ static void each_failover_is_told_of_once(void **state)
 /* The call that saw the failover returns when the guard is over. */
 static void the_warning_is_right_when_it_is_given(void **state)
 {
-    nxl_client *client = hearing_front(GUARDED);
+    nxl_client *client = hearing(front_url(GUARDED));
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     get_and_release(lock);
     fail_over();
@@ -413,7 +376,7 @@ static void the_warning_is_right_when_it_is_given(void **state)
 /* Without the guard no lock pauses. */
 static void without_the_guard_there_is_no_warning(void **state)
 {
-    nxl_client *client = hearing_front(UNGUARDED "&guard_failover=off");
+    nxl_client *client = hearing(front_url(UNGUARDED "&guard_failover=off"));
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     get_and_release(lock);
     fail_over();
@@ -440,8 +403,7 @@ static void of_several_the_vote_pauses(void **state)
         while (server_number(&others[i], "server", "uptime_in_seconds") < 3)
             test_pause_ms(20);
     }
-    snprintf(url, sizeof(url),
-        "unix://%s?timeout_ms=1000&%s,unix://%s,unix://%s", front, UNGUARDED,
+    snprintf(url, sizeof(url), "%s,unix://%s,unix://%s", front_url(UNGUARDED),
         others[0].path, others[1].path);
     nxl_client *client = hearing(url);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
@@ -466,12 +428,11 @@ static void a_longer_lease_is_waited_for(void **state)
 {
     enum { LONG_MS = 5000 };
     nxl_client_options options = NXL_CLIENT_OPTIONS_INIT;
-    char url[sizeof(front) + 128];
     nxl_client *holder = living("max_ttl_ms=5000"), *client;
     nxl_lock *held = new_lock(holder, "k", LONG_MS);
-    snprintf(url, sizeof(url), "unix://%s?timeout_ms=1000&%s", front, GUARDED);
     options.warning = note;
-    assert_int_equal(nxl_client_new(&client, url, &options), NXL_OK);
+    assert_int_equal(
+        nxl_client_new(&client, front_url(GUARDED), &options), NXL_OK);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     get_and_release(lock);
     cut_off();
@@ -511,7 +472,6 @@ int main(void)
         failover_test(a_wait_goes_on_while_it_is_a_replica),
         failover_test(a_replica_leaves_and_the_lock_stays),
         failover_test(a_freed_backlog_is_no_promotion),
-        failover_test(a_primary_with_replicas_is_told_of),
         failover_test(each_failover_is_told_of_once),
         failover_test(the_warning_is_right_when_it_is_given),
         failover_test(without_the_guard_there_is_no_warning),

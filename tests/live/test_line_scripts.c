@@ -93,6 +93,12 @@ static const struct permit_row line_rows[] = {
     {"after the last ticket all others join anew",
         "set h 10000 yes; put a 2147483645 0; join b behind; line 2;"
         "join c first; line 1; stay a gone"},
+    /* A lock that was handed over draws its fencing token afterwards. */
+    {"the next number",
+        "set a yes; cmd SET {k}:f 41; fence a more; fence a more;"
+        "cmd SET {k}:f 8000000000000000; fence a more;"
+        "value {k}:f 8000000000000001; lasts {k}:f -1 -1; cmd SET {k}:f x;"
+        "fence a wrong; release a yes; set b yes; fence a no"},
     {"keys of another type",
         "cmd LPUSH k x; join a wrong; cmd DEL k; set h 10000 yes;"
         "cmd SET {k}:nxl-l x; join a wrong; cmd SET {k}:nxl-w 1;"
@@ -287,31 +293,6 @@ static void whether_the_channel_is_heard(void **state)
     assert_false(line_send(&peer, &verb).no_listener);
 }
 
-/* A lock that was handed over draws its fencing token afterwards. */
-static void the_next_number(void **state)
-{
-    struct verb draw = {.kind = VERB_RAISE,
-        .key = slice_of("k"),
-        .token = slice_of("A"),
-        .counter = slice_of("{k}:f")};
-
-    held_by("A", 10000);
-    redis_run(&server, "SET", "{k}:f", "41", NULL);
-    struct outcome o = line_send(&peer, &draw);
-    assert_kind(o, OUTCOME_MINE);
-    assert_true(o.fence > UINT64_C(1500000000000000)); /* the clock */
-    uint64_t first = o.fence;
-    o = line_send(&peer, &draw);
-    assert_true(o.fence > first);
-    redis_run(&server, "SET", "{k}:f", "8000000000000000", NULL);
-    assert_int_equal(line_send(&peer, &draw).fence, UINT64_C(8000000000000001));
-    assert_int_equal(redis_pttl(&server, "{k}:f"), -1);
-    redis_run(&server, "SET", "{k}:f", "x", NULL);
-    assert_int_equal(line_send(&peer, &draw).fault, FAULT_WRONG_TYPE);
-    held_by("B", 10000);
-    assert_kind(line_send(&peer, &draw), OUTCOME_NOT_MINE);
-}
-
 /* A counter that is high enough stays as it is, and is written nonetheless:
  * WAIT behind it counts the replicas that have what this connection wrote. */
 static void a_number_that_is_passed(void **state)
@@ -416,7 +397,6 @@ int main(void)
         line_test(a_channel_is_of_one_name),
         line_test(the_dead_do_not_pile_up),
         line_test(whether_the_channel_is_heard),
-        line_test(the_next_number),
         line_test(a_number_that_is_passed),
         line_test(who_may_not_wait),
         line_test(keys_that_may_not_be_touched),

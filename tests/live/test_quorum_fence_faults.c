@@ -7,7 +7,6 @@
 #include "support/test.h"
 
 #include "live/fence_rig.h"
-#include "wire/script.h"
 
 #define TERMS NO_GUARD "&timeout_ms=600"
 
@@ -19,27 +18,6 @@ static uint64_t one_grant(nxl_client *client)
     assert_result(nxl_lock_release(lock), NXL_OK, lock);
     nxl_lock_free(lock);
     return fence;
-}
-
-/* What another program keeps at the counter's key is not overwritten. */
-static void what_is_no_counter_is_not_raised(void **state)
-{
-    (void)state;
-    static const char token[] = "6fa459ea-ee8a-4ca4-894e-db77e160355e";
-    struct slice raise = scripts[SCRIPT_RAISE].body;
-    for (int list = 0; list < 2; list++) {
-        redis_run(servers, "DEL", "job", COUNTER, NULL);
-        redis_run(servers, "SET", "job", token, NULL);
-        if (list)
-            redis_run(servers, "RPUSH", COUNTER, "x", NULL);
-        else
-            redis_run(servers, "SET", COUNTER, "words", NULL);
-        redisReply *reply = redis_command(servers, "EVAL", raise.data, "2",
-            "job", COUNTER, token, "7", "1000", NULL);
-        assert_int_equal(reply->type, REDIS_REPLY_ERROR);
-        assert_contains(reply->str, "should hold the fencing counter");
-        freeReplyObject(reply);
-    }
 }
 
 /* ------------------------------------------------- a wait goes on after it */
@@ -219,7 +197,6 @@ static void in_the_order_of_grants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        quorum_test(what_is_no_counter_is_not_raised),
         quorum_test(a_wait_goes_on),
         quorum_test(in_the_order_of_grants),
     };

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Many contenders for one name: threads with a client each or with one for all,
- * writers alone or beside readers, and the locks of one event loop. Never do
- * two hold it that exclude each other, each kind is granted it, and nothing is
- * left behind. Where there is no line, a writer is granted the lock because
- * readers are held back after it has lost some rounds to them
- * (wire/scripts/hold_back.lua). On a network that answers late:
- * test_quorum_late.c.
+ * writers alone or beside readers. Never do two hold it that exclude each
+ * other, each kind is granted it, and nothing is left behind. Where there is no
+ * line, a writer is granted the lock because readers are held back after it has
+ * lost some rounds to them (wire/scripts/hold_back.lua). On a network that
+ * answers late: test_quorum_late.c.
  */
 #include "support/test.h"
 
 #include <stdatomic.h>
 
-#include "live/api_rig.h"
+#include "live/quorum_rig.h"
 
-enum { THREADS = 10, ENOUGH = 30, HOLD_US = 5000, TTL_MS = 20000, LOCKS = 60 };
-
-/* ----------------------------------------------------------------- threads */
+enum { THREADS = 10, ENOUGH = 30, HOLD_US = 5000, TTL_MS = 20000 };
 
 struct crowd {
     size_t servers;
@@ -141,54 +138,6 @@ static struct crowd a_writer_without_a_line = {
 #crowd, each_kind_is_granted_it, quorum_clean, quorum_mend, &crowd     \
     }
 
-/* -------------------------------------------------------------------- loop */
-
-static void await_all(nxl_client *client, int operation)
-{
-    nxl_event event;
-    for (size_t count = 0; count < LOCKS;) {
-        turn(client, 10000);
-        while (nxl_client_next_event(client, &event)) {
-            assert_int_equal(event.operation, operation);
-            assert_result(event.result, NXL_OK, event.lock);
-            count++;
-        }
-    }
-}
-
-/* CALL starts an operation of locks[i]. */
-#define start_all(call)                                                        \
-    for (size_t i = 0; i < LOCKS; i++)                                         \
-    assert_int_equal(call, NXL_PENDING)
-
-static void many_locks_of_a_loop(void **state)
-{
-    char name[16];
-    nxl_lock *locks[LOCKS];
-    nxl_client *client = quorum_client(5, NO_GUARD);
-    for (size_t i = 0; i < LOCKS; i++) {
-        snprintf(name, sizeof(name), "loop:%zu", i);
-        locks[i] = new_lock(client, name, TTL_MS);
-    }
-    for (int round = 0; round < 5; round++) {
-        start_all(nxl_lock_acquire_start(locks[i], 0));
-        await_all(client, NXL_OP_ACQUIRE);
-        if (round == 2) { /* nothing waits for these two */
-            redis_freeze(&servers[0]);
-            redis_kill(&servers[1]);
-        }
-        start_all(nxl_lock_inspect_start(locks[i]));
-        await_all(client, NXL_OP_INSPECT);
-        start_all(nxl_lock_extend_start(locks[i], 0));
-        await_all(client, NXL_OP_EXTEND);
-        start_all(nxl_lock_release_start(locks[i]));
-        await_all(client, NXL_OP_RELEASE);
-    }
-    for (size_t i = 0; i < LOCKS; i++)
-        nxl_lock_free(locks[i]);
-    nxl_client_free(client);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,7 +145,6 @@ int main(void)
         crowd_test(a_writer_beside_readers),
         crowd_test(two_writers_beside_readers),
         crowd_test(a_writer_without_a_line),
-        quorum_test(many_locks_of_a_loop),
     };
     return quorum_run("quorum and many");
 }

@@ -1,54 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles of several names: what no scene of live/scenes/several_names.scenes
- * can show. Arguments that are refused, a loop that is late or ends while the
- * handle waits, and a crowd that takes names at random.
+ * can show. Arguments that are refused, and a crowd that takes names at random.
  */
 #include "live/live_rig.h"
 
-#include <poll.h>
 #include <stdatomic.h>
 
-#define await(condition)                                                       \
-    do {                                                                       \
-        int64_t await_end = test_now_ms() + 10000;                             \
-        while (!(condition)) {                                                 \
-            if (test_now_ms() > await_end)                                     \
-                fail_msg("in vain: %s", #condition);                           \
-            usleep(1000);                                                      \
-        }                                                                      \
-    } while (0)
-
 static const char *const three[] = {"gamma", "alpha", "beta"};
-
-static inline nxl_lock *several(nxl_client *client, const char *const *names,
-    size_t count, const nxl_lock_options *options)
-{
-    nxl_lock *lock;
-    live_assert_result(
-        nxl_lock_new_many(&lock, client, names, NULL, count, options), NXL_OK,
-        nxl_client_errmsg(client), __FILE__, __LINE__);
-    return lock;
-}
-
-#define three_with(client, ...) several(client, three, 3, &OPTIONS(__VA_ARGS__))
-
-static inline bool exists(const char *key)
-{
-    return redis_exists(&server, key);
-}
-
-static inline unsigned held_keys(void)
-{
-    return (unsigned)exists("alpha") + exists("beta") + exists("gamma");
-}
-
-static inline bool in_line(const char *name)
-{
-    char key[64];
-    snprintf(key, sizeof(key), "{%s}:nxl-l", name);
-    return redis_run(&server, "ZCARD", key, NULL) == 1;
-}
 
 /* ----------------------------------------------------------- the refusals */
 
@@ -89,75 +48,6 @@ static void the_refusals(void **state)
     assert_null(nxl_lock_name(NULL, 0, NULL));
     assert_int_equal(nxl_lock_fence_of(NULL, 0), 0);
     nxl_client_free(client);
-}
-
-/* -------------------------------------------------------- an event loop */
-
-static void freed_while_it_waits(void **state)
-{
-    stranger_sets("gamma", "somebody", 20000);
-    nxl_client *client = new_client("");
-    nxl_lock *lock = three_with(client, .ttl_ms = 20000);
-    struct pollfd fd;
-    int timeout_ms;
-    assert_int_equal(nxl_lock_acquire_start(lock, 20000), NXL_PENDING);
-    for (int64_t until = test_now_ms() + 10000;
-         !in_line("gamma") && test_now_ms() < until;) {
-        nxl_client_pollfds(client, &fd, 1, &timeout_ms);
-        poll(&fd, 1, 5);
-        nxl_client_process(client);
-    }
-    assert_true(exists("alpha") && exists("beta"));
-    end(lock, client);
-    await(!exists("alpha") && !exists("beta") && !in_line("gamma"));
-}
-
-static nxl_event next_event(nxl_client *client)
-{
-    nxl_event event;
-    int64_t until = test_now_ms() + 10000;
-    while (!nxl_client_next_event(client, &event)) {
-        struct pollfd fd;
-        int timeout_ms;
-        assert_true(test_now_ms() < until);
-        nxl_client_pollfds(client, &fd, 1, &timeout_ms);
-        poll(&fd, 1, timeout_ms < 0 || timeout_ms > 100 ? 100 : timeout_ms);
-        assert_int_equal(nxl_client_process(client), NXL_OK);
-    }
-    return event;
-}
-
-static void expect_event(
-    nxl_client *client, nxl_lock *lock, int operation, int result)
-{
-    nxl_event event = next_event(client);
-    assert_ptr_equal(event.lock, lock);
-    assert_ptr_equal(event.user, client);
-    assert_int_equal(event.operation, operation);
-    live_assert_result(
-        event.result, result, nxl_lock_errmsg(lock), "event", operation);
-}
-
-/* A grant that expires while its event waits is no grant. */
-static void expired_before_its_event(void **state)
-{
-    nxl_client *client = new_client("");
-    nxl_lock *lock = three_with(client, .ttl_ms = 300, .user = client);
-    struct pollfd fd;
-    int timeout_ms = 1;
-    assert_int_equal(nxl_lock_acquire_start(lock, 0), NXL_PENDING);
-    for (int64_t until = test_now_ms() + 10000;
-         timeout_ms != 0 && test_now_ms() < until;) {
-        nxl_client_pollfds(client, &fd, 1, &timeout_ms);
-        poll(&fd, 1, timeout_ms);
-        nxl_client_process(client);
-        nxl_client_pollfds(client, &fd, 1, &timeout_ms);
-    }
-    usleep(400000);
-    expect_event(client, lock, NXL_OP_ACQUIRE, NXL_LOST);
-    assert_false(nxl_lock_held(lock));
-    end(lock, client);
-    await(held_keys() == 0);
 }
 
 /* ------------------------------------------------------------------ a crowd */
@@ -253,8 +143,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         live_test(the_refusals),
-        live_test(freed_while_it_waits),
-        live_test(expired_before_its_event),
         live_test(a_crowd),
     };
     return live_run_long("a crowd of several names");
