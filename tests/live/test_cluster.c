@@ -2,8 +2,8 @@
 /*
  * Nodes of a Redis Cluster. One that does not serve all slots, or does not say
  * so, is refused at the first command, whatever the name; one that serves them
- * all works, but not for a name whose keys would be in several slots; and no
- * other server is asked about slots. Through both APIs.
+ * all works, but not for a name whose keys would be in several slots. Through
+ * both APIs. Such names on other servers: scenes/in_line.
  */
 #define QUORUM_MAX 3
 #include "support/test.h"
@@ -56,14 +56,12 @@ static int start_nodes(void **state)
     return 0;
 }
 
-static int start_plain(void **state)
+static int start_mixed(void **state)
 {
-    on.servers = 1;
-    on.tcp = false;
-    return redis_start(&server, NULL) || quorum_start(state);
+    return start_nodes(state) || redis_start(&server, NULL);
 }
 
-static int stop_plain(void **state)
+static int stop_mixed(void **state)
 {
     redis_stop(&server);
     return quorum_stop(state);
@@ -344,48 +342,6 @@ static void a_name_that_is_apart_behind_a_proxy(void **state)
         redis_run(&servers[i], "ACL", "SETUSER", "default", "+@all", NULL);
 }
 
-/* On a server without slots each of these names works, with all that it has. */
-static void such_names_work_elsewhere(void **state)
-{
-    static struct waiter waiter;
-    for (size_t i = 0; i < sizeof(apart) / sizeof(*apart); i++) {
-        nxl_client *client = client_at(server.url);
-        nxl_client *patient = client_at(server.url);
-        nxl_lock *lock =
-            lock_with(client, apart[i], .ttl_ms = TTL_MS, .fence = 1);
-        nxl_lock *waits =
-            lock_with(patient, apart[i], .ttl_ms = TTL_MS, .fence = 1);
-        struct slice line;
-        assert_true(companion_make(slice_of(apart[i]), COMPANION_LINE, &line));
-        assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
-        uint64_t first = nxl_lock_fence(lock);
-        waiter_start(&waiter, waits, 20000);
-        assert_eventually(redis_exists(&server, line.data));
-        assert_result(nxl_lock_release(lock), NXL_OK, lock);
-        assert_int_equal(waiter_join(&waiter), NXL_OK);
-        assert_true(nxl_lock_fence(waits) > first);
-        assert_result(nxl_lock_release(waits), NXL_OK, waits);
-        free((char *)line.data);
-        end(waits, patient);
-        end(lock, client);
-    }
-}
-
-static void no_other_server_is_asked(void **state)
-{
-    nxl_client *client = client_at(server.url);
-    assert_cycle(client, "foo");
-    assert_int_equal(redis_calls(&server, "cluster|nodes"), 0);
-    nxl_client_free(client);
-}
-
-static int start_mixed(void **state)
-{
-    if (start_nodes(state) || redis_start(&server, NULL))
-        return -1;
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest empty[] = {
@@ -405,10 +361,6 @@ int main(void)
     const struct CMUnitTest mixed[] = {
         api_blocking_test(among_servers_it_has_no_vote),
     };
-    const struct CMUnitTest plain[] = {
-        api_test(no_other_server_is_asked),
-        api_blocking_test(such_names_work_elsewhere),
-    };
     return cmocka_run_group_tests_name(
                "cluster: no slots", empty, start_nodes, quorum_stop) +
            cmocka_run_group_tests_name(
@@ -416,7 +368,5 @@ int main(void)
            cmocka_run_group_tests_name(
                "cluster: all slots", whole, start_whole, quorum_stop) +
            cmocka_run_group_tests_name(
-               "cluster: among servers", mixed, start_mixed, stop_plain) +
-           cmocka_run_group_tests_name(
-               "no cluster", plain, start_plain, stop_plain);
+               "cluster: among servers", mixed, start_mixed, stop_mixed);
 }

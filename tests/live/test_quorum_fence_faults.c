@@ -6,9 +6,23 @@
  */
 #include "support/test.h"
 
-#include "live/fence_rig.h"
+#include "live/quorum_rig.h"
 
 #define TERMS NO_GUARD "&timeout_ms=600"
+#define FAR UINT64_C(8000000000000000) /* beyond the clock's numbers */
+
+static nxl_lock *fenced_lock(nxl_client *client, int64_t ttl_ms)
+{
+    return lock_with(
+        client, "k", .ttl_ms = ttl_ms, .fence = 1, .retry_max_ms = 10);
+}
+
+static void counter_is(size_t i, uint64_t number)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    redis_run(&servers[i], "SET", "{k}:f", text, NULL);
+}
 
 static uint64_t one_grant(nxl_client *client)
 {

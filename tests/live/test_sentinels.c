@@ -360,9 +360,7 @@ static bool is_at(nxl_client *client, const char *url)
 static void a_renewed_lock_is_kept(void **state)
 {
     nxl_client *client = client_by(SENTINELS, "svc", "");
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.ttl_ms = TTL_MS;
-    nxl_lock *held = kept_lock(client, "k", &options);
+    nxl_lock *held = kept_lock(client, "k", &OPTIONS(.ttl_ms = TTL_MS));
     nxl_lock *other = new_lock(client, "other", TTL_MS);
     assert_result(nxl_lock_acquire(held, 0), NXL_OK, held);
     const struct redis *next = fail_over();
@@ -382,9 +380,7 @@ static void a_short_lease_is_renewed_after_a_failover(void **state)
 {
     nxl_client *idle = client_by(SENTINELS, "svc", "");
     nxl_client *client = client_by(SENTINELS, "svc", "");
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.ttl_ms = 2000;
-    nxl_lock *held = kept_lock(idle, "k", &options);
+    nxl_lock *held = kept_lock(idle, "k", &OPTIONS(.ttl_ms = 2000));
     nxl_lock *other = new_lock(client, "k", TTL_MS);
     assert_result(nxl_lock_acquire(held, PAUSE_MS), NXL_OK, held);
     assert_result(nxl_lock_release(held), NXL_OK, held);
@@ -485,10 +481,8 @@ static void a_hand_over_needs_no_pause(void **state)
 {
     struct redis *former = find_primary(), *next = other_than(former);
     nxl_client *client = client_by(SENTINELS, "svc", "");
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
     char monitor[64];
-    options.ttl_ms = TTL_MS;
-    nxl_lock *held = kept_lock(client, "k", &options);
+    nxl_lock *held = kept_lock(client, "k", &OPTIONS(.ttl_ms = TTL_MS));
     nxl_lock *other = new_lock(client, "other", TTL_MS);
     assert_result(nxl_lock_acquire(held, PAUSE_MS), NXL_OK, held);
     assert_eventually(has_taken_over(former));

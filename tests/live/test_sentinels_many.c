@@ -118,13 +118,11 @@ static void acquire_all(void)
     sentinels_url(url, sizeof(url), SENTINELS);
     snprintf(url + strlen(url), sizeof(url) - strlen(url),
         "/svc?max_ttl_ms=%d&timeout_ms=" TIMEOUT, TTL_MS);
-    nxl_lock_options options = NXL_LOCK_OPTIONS_INIT;
-    options.ttl_ms = TTL_MS;
     for (int c = 0; c < clients; c++) {
         client[c] = client_at(url);
         for (int i = 0; i < EACH; i++) {
             snprintf(name, sizeof(name), "k:%d:%d", c, i);
-            lock[c][i] = kept_lock(client[c], name, &options);
+            lock[c][i] = kept_lock(client[c], name, &OPTIONS(.ttl_ms = TTL_MS));
             assert_result(
                 nxl_lock_acquire(lock[c][i], PAUSE_MS), NXL_OK, lock[c][i]);
         }
