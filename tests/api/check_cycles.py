@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_cycles.py ROOT BUILD [--print | --graph]
+"""check_cycles.py ROOT BUILD
 
 Fails when files of the source tree depend on each other in a circle. A .c file
 and its header count as one file. A file depends on another one when it
 includes it, or when its object refers to a function or variable of the other
 one.
-
---print shows the dependencies that make up each cycle, --graph shows all
-dependencies.
 
 A table of functions depends on the files of these functions. Only the tables
 that docs/design.md lists under "Tables of functions" do not count: a caller
@@ -193,7 +190,7 @@ def exempt_tables(root):
             for table, file in TABLE.findall(part)}
 
 
-def main(root, build, what=""):
+def main(root, build):
     root, build = pathlib.Path(root), pathlib.Path(build)
     graph = Graph()
     found = objects(root, build)
@@ -212,13 +209,8 @@ def main(root, build, what=""):
     wrong += [f"{name}: no object in {build}"
               for name in sorted(missing - set(found))]
     cycles = graph.cycles()
-    if what == "--graph":
-        print("\n".join(graph.show(graph.edges)))
-    if what == "--print":
-        for cycle in cycles:
-            print(f"a cycle of {len(cycle)} files: {' '.join(cycle)}")
-            print("\n".join(graph.show(cycle)))
-    wrong += [f"a cycle: {' '.join(cycle)}" for cycle in cycles]
+    wrong += ["\n".join([f"a cycle: {' '.join(cycle)}", *graph.show(cycle)])
+              for cycle in cycles]
     for line in wrong:
         print(line)
     count = sum(len(others) for others in graph.edges.values())

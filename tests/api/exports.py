@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The functions that nxlock.h declares, and what the library exports.
+"""The functions that nxlock.h declares, and what the library exports: any other
+function of its own cannot be called in place of the program's of that name, nor
+the program's in place of it.
 
 exports.py compare HEADER LIBRARY  fails unless both are the same set; for a
                                    shared library or an archive
-exports.py own ARCHIVE OUTPUT      writes a C file that defines every global
-                                   name of the archive but nxl_*
 exports.py globals HEADER ARCHIVE  fails if an object has a mutable global
 """
 
@@ -41,22 +41,6 @@ def exported(library):
     return sorted(names)
 
 
-def write_own(archive, output):
-    """A program's own functions with the names of the library's internal ones.
-    Each notes that it was called and returns a constant."""
-    names = [name for name in exported(archive)
-             if re.fullmatch(r"[a-z]\w*", name) and not name.startswith("nxl_")]
-    if "clock_now" not in names or len(names) < 50:
-        sys.exit(f"{archive}: only {len(names)} internal names found")
-    with open(output, "w", encoding="utf-8") as out:
-        out.write("extern const char *volatile own_called;\n"
-                  "const char *volatile own_called = 0;\n")
-        for name in names:
-            out.write(f"long {name}(void);\n"
-                      f"long {name}(void)\n{{\n"
-                      f"    own_called = \"{name}\";\n    return 1;\n}}\n")
-
-
 def mutable(archive):
     """Symbols in sections that all threads can write to."""
     out = subprocess.run(
@@ -72,9 +56,6 @@ def mutable(archive):
 
 
 def main(what, header, other):
-    if what == "own":
-        write_own(header, other)
-        return
     names = declared(header)
     if not names:
         sys.exit(f"{header}: no function found")
