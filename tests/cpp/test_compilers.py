@@ -14,6 +14,11 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+
+from rig import Tap
+
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion",
             "-Wsign-conversion", "-Wold-style-cast", "-Wnon-virtual-dtor",
             "-Wdeprecated", "-Werror"]
@@ -38,17 +43,6 @@ def compile_(root, compiler, std, more, text):
         input=text, capture_output=True, text=True, timeout=120, check=False)
 
 
-class Tap:
-    count = bad = 0
-
-    def check(self, good, name, note=""):
-        self.count += 1
-        self.bad |= not good
-        for line in "" if good else note.splitlines():
-            print(f"# {line}")
-        print(f"{'' if good else 'not '}ok {self.count} - {name}", flush=True)
-
-
 def main(root):
     tap = Tap()
     found = {path.stem for path in
@@ -56,8 +50,7 @@ def main(root):
     tap.check(found == set(EXAMPLES), "all examples are known", str(found))
     for compiler, std, other in (("g++", 17, 20), ("clang++", 20, 17)):
         if shutil.which(compiler) is None:
-            tap.count += 1
-            print(f"ok {tap.count} - {compiler} # SKIP it is not installed")
+            tap.skip(compiler, "it is not installed")
             continue
         units = [(std, EXAMPLES, []), (other, PLAIN, WITHOUT)]
         if "NXLOCK_FULL" in os.environ:
@@ -71,8 +64,7 @@ def main(root):
         done = compile_(root, compiler, 14, [], "#include <nxlock.hpp>\n")
         tap.check(done.returncode != 0 and "-std=c++17" in done.stderr,
                   f"{compiler} -std=c++14 is told what to do", done.stderr)
-    print(f"1..{tap.count}")
-    return tap.bad
+    return tap.done()
 
 
 if __name__ == "__main__":
