@@ -143,7 +143,6 @@ struct plan {
     int rounds; /* asked for */
     int done;   /* complete */
     uint64_t window_ns;
-    enum pin pin;
     cpu_set_t all;
     cpu_set_t one;
     cpu_set_t other;  /* for the server alone; empty: there is one cpu */

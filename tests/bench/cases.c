@@ -154,6 +154,15 @@ void case_pause_us(long us)
     nanosleep(&time, NULL);
 }
 
+double case_cpu_us(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
 redisContext *case_connect(void)
 {
     redisContext *redis = redisConnectUnix(cases_run.server.path);

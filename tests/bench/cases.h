@@ -62,6 +62,8 @@ redisContext *case_connect(void);
 long long case_ask(redisContext *redis, const char *format, ...);
 
 void case_pause_us(long us);
+/* Processor time of this process, in microseconds. */
+double case_cpu_us(void);
 
 /* A client and a lock; permits and shared as in the options, and NULL for an
  * exclusive lock. They end the process if that cannot be made. */

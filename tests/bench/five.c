@@ -222,24 +222,15 @@ static void latency(nxl_lock *one, nxl_lock *five)
 
 /* --------------------------------------------------------------------- CPU */
 
-static double cpu_us(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_THREAD, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
 /* Of one cycle; lock NULL: of the floor. */
 static int cycles(nxl_lock *lock, int count, double *us)
 {
-    double before = cpu_us();
+    double before = case_cpu_us();
 
     for (int i = 0; i < count; i++)
         if (lock ? lock_cycle(lock) : floor_cycle())
             return -1;
-    *us = (cpu_us() - before) / count;
+    *us = (case_cpu_us() - before) / count;
     return 0;
 }
 

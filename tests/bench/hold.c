@@ -86,15 +86,6 @@ static int acquire_all(void)
     return 0;
 }
 
-static double cpu_s(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
 static void figure(const char *what, const char *unit, double value)
 {
     char words[120];
@@ -145,9 +136,9 @@ static int measure(void)
         return -1;
     hold.begin_ns = nxl_now_ns();
     hold.open = true;
-    cpu = cpu_s();
+    cpu = case_cpu_us();
     rc = wait_for(cases_run.seconds);
-    cpu = cpu_s() - cpu;
+    cpu = (case_cpu_us() - cpu) / 1e6;
     hold.open = false;
     return rc ? rc : report(cpu, cases_run.seconds, &before);
 }

@@ -16,12 +16,11 @@ static const char help[] =
     "usage: nxlock-bench [options]\n"
     "Measures nxlock against hiredis doing the same by hand, in rounds,\n"
     "and prints one table and the goals. A cycle is acquire and release.\n"
+    "Client and server are on one cpu, with threads also where the kernel\n"
+    "puts them, over TLS also on a cpu each.\n"
     "\n"
     "  --rounds N       rounds, each variant once in each (15)\n"
     "  --seconds S      the window of one measurement (0.3)\n"
-    "  --pin same|none  same: client and server on one cpu, the threads\n"
-    "                   also unpinned, TLS also with a cpu for each side;\n"
-    "                   none: the kernel places (same)\n"
     "  --only TEXT      only variants with TEXT in the name, and their bases\n"
     "  --over TRANSPORT tcp, unix or tls only, and the bases of those\n"
     "  --server PROGRAM the server to start (redis-server)\n"
@@ -33,7 +32,6 @@ static const char help[] =
 
 struct settings {
     struct plan plan;
-    const char *pin;
     bool help;
 };
 
@@ -52,9 +50,6 @@ static int set(struct settings *settings, int option, const char *value)
             return -1;
         settings->plan.window_ns = (uint64_t)(n * 1e9);
         return 0;
-    case 'p':
-        settings->pin = value;
-        return strcmp(value, "same") && strcmp(value, "none") ? -1 : 0;
     case 'o':
         settings->plan.only = value;
         return 0;
@@ -79,7 +74,6 @@ static int parse(struct settings *settings, int argc, char **argv)
     static const struct option options[] = {
         {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 's'},
-        {"pin", required_argument, NULL, 'p'},
         {"only", required_argument, NULL, 'o'},
         {"over", required_argument, NULL, 'O'},
         {"server", required_argument, NULL, 'S'},
@@ -146,7 +140,6 @@ static int bench(struct settings *settings)
     struct redis server = {0};
     int failed = 1;
 
-    plan->pin = strcmp(settings->pin, "same") == 0 ? PIN_SAME : PIN_NONE;
     plan->server = &server;
     if (choose_cpu(plan) || start(&server, plan))
         return 1;
@@ -164,7 +157,6 @@ int main(int argc, char **argv)
 {
     struct settings settings = {
         .plan = {.rounds = 15, .window_ns = 300000000, .only_over = -1},
-        .pin = "same",
     };
 
     if (parse(&settings, argc, argv)) {

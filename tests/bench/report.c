@@ -147,8 +147,6 @@ static void print_head(const struct plan *plan)
         "both us", "switches", "allocs", "threads");
 }
 
-enum goal_pin { AS_GIVEN, UNPINNED, PINNED, TWO };
-
 static const struct goal {
     const char *text;
     const char *variant;
@@ -156,48 +154,39 @@ static const struct goal {
     enum column column;
     bool at_least;
     double bound[OVERS]; /* 0: no goal */
-    enum goal_pin pin;
+    enum pin pin;
 } goals[] = {
     {"uncontended cycles/s, to floor:argv", "nxlock", RATIO, RATE, true,
-        {0.95, 1.05}, AS_GIVEN},
+        {0.95, 1.05}, PIN_SAME},
     {"uncontended client CPU per cycle, to floor:argv", "nxlock", RATIO, CPU,
-        false, {1.15, 1.15}, AS_GIVEN},
-    {"allocations per cycle", "nxlock", AS_IS, ALLOCS, false, {2, 2}, AS_GIVEN},
+        false, {1.15, 1.15}, PIN_SAME},
+    {"allocations per cycle", "nxlock", AS_IS, ALLOCS, false, {2, 2}, PIN_SAME},
     {"threads in the uncontended run", "nxlock", AS_IS, THREADS, false, {1, 1},
-        AS_GIVEN},
+        PIN_SAME},
     {"1000 in flight, to floor:pipe1000", "nxlock:loop1000", RATIO, RATE, true,
-        {0.85, 0.85}, AS_GIVEN},
+        {0.85, 0.85}, PIN_SAME},
     {"16 threads, to 1 thread, unpinned", "nxlock:threads16", RATIO, RATE, true,
-        {3, 3}, UNPINNED},
+        {3, 3}, PIN_NONE},
     {"16 threads, to 1 thread, one cpu", "nxlock:threads16", RATIO, RATE, true,
-        {1.1, 1.1}, PINNED},
+        {1.1, 1.1}, PIN_SAME},
     {"uncontended client CPU per cycle, to plain", "nxlock", RATIO, CPU, false,
-        {[OVER_TLS] = 1.25}, AS_GIVEN},
+        {[OVER_TLS] = 1.25}, PIN_SAME},
     {"uncontended client CPU per cycle, two cpus", "nxlock", RATIO, CPU, false,
-        {[OVER_TLS] = 1.25}, TWO},
+        {[OVER_TLS] = 1.25}, PIN_TWO},
     {"128 in flight, client CPU, to plain", "nxlock:loop128", RATIO, CPU, false,
-        {[OVER_TLS] = 1.35}, AS_GIVEN},
+        {[OVER_TLS] = 1.35}, PIN_SAME},
     {"128 in flight, client CPU, two cpus", "nxlock:loop128", RATIO, CPU, false,
-        {[OVER_TLS] = 1.35}, TWO},
+        {[OVER_TLS] = 1.35}, PIN_TWO},
     {"connect and first lock, us more than plain", "nxlock:connect", MORE, P50,
-        false, {[OVER_TLS] = 3000}, AS_GIVEN},
+        false, {[OVER_TLS] = 3000}, PIN_SAME},
     {"connect and first lock, us more, two cpus", "nxlock:connect", MORE, P50,
-        false, {[OVER_TLS] = 3000}, TWO},
+        false, {[OVER_TLS] = 3000}, PIN_TWO},
 };
-
-static enum pin goal_pin(const struct plan *plan, const struct goal *goal)
-{
-    static const enum pin pins[] = {
-        [UNPINNED] = PIN_NONE, [PINNED] = PIN_SAME, [TWO] = PIN_TWO};
-
-    return goal->pin == AS_GIVEN ? plan->pin : pins[goal->pin];
-}
 
 static void print_goal(
     const struct plan *plan, const struct goal *goal, enum over over)
 {
-    const struct variant *v =
-        plan_find(plan, goal->variant, over, goal_pin(plan, goal));
+    const struct variant *v = plan_find(plan, goal->variant, over, goal->pin);
     const struct variant *base = v ? plan_base(plan, v) : NULL;
     double bound = goal->bound[over];
     struct spread spread = {0, 0, 0, 0};
@@ -255,7 +244,7 @@ static void print_tls(const struct plan *plan)
  * were seen between 0.9 and 1.2. */
 static void print_noise(const struct plan *plan, enum over over)
 {
-    const struct variant *v = plan_find(plan, "floor:again", over, plan->pin);
+    const struct variant *v = plan_find(plan, "floor:again", over, PIN_SAME);
     const struct variant *base = v ? plan_base(plan, v) : NULL;
     struct spread spread;
 
@@ -295,8 +284,5 @@ int report_print(const struct plan *plan)
     print_noise(plan, OVER_UNIX);
     if (plan->done < 15)
         printf("note: a criterion of 5 %% needs 15 rounds or more\n");
-    if (plan->pin == PIN_NONE)
-        printf("note: without --pin same the placement decides, not the "
-               "code\n");
     return failed;
 }

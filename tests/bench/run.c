@@ -21,7 +21,7 @@
 
 /* Where a kind is measured. */
 enum {
-    PLAIN = 1, /* over TCP and a unix socket, placed as asked for */
+    PLAIN = 1, /* over TCP and a unix socket, on one cpu */
     FREE = 2,  /* the same, and not placed */
     TLS = 4,   /* over TLS and TCP, on one cpu and on two */
 };
@@ -75,7 +75,7 @@ const struct variant *plan_base(
     return plan_find(plan, v->base, v->base_over, v->pin);
 }
 
-/* Once only, though it may be asked for twice. */
+/* Once only, though PLAIN and TLS both ask for it. */
 static int add(struct plan *plan, size_t kind, enum over over, enum pin pin)
 {
     struct variant *v = &plan->variants[plan->count];
@@ -108,7 +108,7 @@ static int add_all(struct plan *plan, int where, enum over over, enum pin pin)
 
 static int add_plain(struct plan *plan, enum over over)
 {
-    return add_all(plan, PLAIN, over, plan->pin) ||
+    return add_all(plan, PLAIN, over, PIN_SAME) ||
                    add_all(plan, FREE, over, PIN_NONE)
                ? -1
                : 0;
@@ -116,12 +116,12 @@ static int add_plain(struct plan *plan, enum over over)
 
 static int add_tls(struct plan *plan)
 {
-    bool two = plan->pin == PIN_SAME && CPU_COUNT(&plan->other) > 0;
+    bool two = CPU_COUNT(&plan->other) > 0;
 
     if (!plan_has(plan, OVER_TLS))
         return 0;
     for (enum over over = OVER_TCP; over < OVERS; over += OVER_TLS) {
-        if (add_all(plan, TLS, over, plan->pin) ||
+        if (add_all(plan, TLS, over, PIN_SAME) ||
             (two && add_all(plan, TLS, over, PIN_TWO)))
             return -1;
     }
