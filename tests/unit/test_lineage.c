@@ -1,105 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has become of the data behind an address, from what a server says about
- * itself: each row is a story of handshakes, and what is concluded at its end.
+ * What a server says about itself: how long that counts, and what it says of
+ * its clock. What has become of the data behind an address is concluded in
+ * unit/scenes/eligibility.scenes, by what it means for the vote.
  */
 #include "support/test.h"
 
 #include "core/lineage.h"
-
-#define LOOKS 4
-
-struct look {
-    const char *run_id, *role, *replid, *replid2;
-};
-
-static const struct {
-    const char *story;
-    struct look looks[LOOKS];
-    enum lineage_news news; /* of the last one */
-} rows[] = {
-    {"never promoted", {{"A", "master", "1", ""}}, LINEAGE_FIRST},
-    {"promoted, or started from an RDB file", {{"A", "master", "2", "1"}},
-        LINEAGE_FIRST_OLD},
-    {"the same again", {{"A", "master", "1", ""}, {"A", "master", "1", ""}},
-        LINEAGE_SAME},
-    {"the same again, once promoted",
-        {{"A", "master", "2", "1"}, {"A", "master", "2", "1"}}, LINEAGE_SAME},
-    {"another process", {{"A", "master", "1", ""}, {"B", "master", "9", ""}},
-        LINEAGE_REPLACED},
-    {"a replica was promoted",
-        {{"A", "master", "1", ""}, {"B", "master", "2", "1"}},
-        LINEAGE_REPLACED},
-    {"it lost its place and got it back between two looks",
-        {{"A", "master", "1", ""}, {"A", "master", "3", "2"}}, LINEAGE_UNSEEN},
-    {"its backlog was freed",
-        {{"A", "master", "1", ""}, {"A", "master", "2", ""}}, LINEAGE_SAME},
-    {"handed over",
-        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
-            {"B", "master", "2", "1"}},
-        LINEAGE_COORDINATED},
-    {"handed over, then the next one is lost",
-        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
-            {"C", "master", "3", "2"}},
-        LINEAGE_PROMOTED},
-    {"handed over twice, and this client has seen it once",
-        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
-            {"B", "master", "2", "1"}, {"C", "master", "3", "2"}},
-        LINEAGE_REPLACED},
-    {"another one says that it was handed over",
-        {{"A", "master", "1", ""}, {"C", "slave", "2", "1"},
-            {"B", "master", "2", "1"}},
-        LINEAGE_PROMOTED},
-    {"the former primary lost a write: it has no second history",
-        {{"A", "master", "1", ""}, {"A", "slave", "2", ""},
-            {"B", "master", "2", "1"}},
-        LINEAGE_PROMOTED},
-    {"the former primary was no primary when it was known",
-        {{"A", "slave", "1", ""}, {"A", "slave", "2", "1"},
-            {"B", "master", "2", "1"}},
-        LINEAGE_PROMOTED},
-    {"a replica", {{"A", "slave", "2", "1"}}, LINEAGE_REPLICA},
-    {"the former primary follows another one than the address leads to",
-        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
-            {"B", "master", "3", "1"}},
-        LINEAGE_PROMOTED},
-    {"it handed over and is back",
-        {{"A", "master", "1", ""}, {"A", "slave", "2", "1"},
-            {"A", "master", "3", "2"}},
-        LINEAGE_PROMOTED},
-    {"a server before 4.0", {{"A", "master", "", ""}}, LINEAGE_FIRST},
-    {"another one before 4.0",
-        {{"A", "master", "", ""}, {"B", "master", "", ""}}, LINEAGE_REPLACED},
-    {"it was updated to 4.0",
-        {{"A", "master", "", ""}, {"B", "master", "1", ""}}, LINEAGE_REPLACED},
-    {"INFO is refused, then allowed",
-        {{"", "", "", ""}, {"A", "master", "2", "1"}}, LINEAGE_FIRST_OLD},
-    {"INFO is refused for a while",
-        {{"A", "master", "1", ""}, {"", "", "", ""}, {"A", "master", "1", ""}},
-        LINEAGE_SAME},
-    {"promoted while INFO was refused",
-        {{"A", "master", "1", ""}, {"", "", "", ""}, {"B", "master", "2", "1"}},
-        LINEAGE_REPLACED},
-};
-
-static void each_story(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct lineage l = {.run_id = ""};
-        enum lineage_news news = LINEAGE_SAME;
-        for (int k = 0; k < LOOKS && rows[i].looks[k].run_id; k++) {
-            const struct look *at = &rows[i].looks[k];
-            const struct server_info info = {.run_id = at->run_id,
-                .role = at->role,
-                .replid = at->replid,
-                .replid2 = at->replid2};
-            news = lineage_update(&l, &info);
-        }
-        if (news != rows[i].news)
-            fail_msg("%s: %d instead of %d", rows[i].story, news, rows[i].news);
-    }
-}
 
 static void a_longer_id_is_cut(void **state)
 {
@@ -185,7 +92,6 @@ static void a_sign_of_the_same_primary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_story),
         cmocka_unit_test(a_longer_id_is_cut),
         cmocka_unit_test(the_lead_of_a_clock),
         cmocka_unit_test(a_connection_is_current_for_a_second),
