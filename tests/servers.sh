@@ -292,7 +292,8 @@ get() { # NAME RELEASES PROGRAM: in $store/NAME, or why not
 
 # "Redis 8.0.2" or "Valkey 9.1.2"; or nothing and an error.
 ask() { # SERVER
-    said=$(timeout 30 "$1" --version) || return
+    said=$(timeout 30 "$1" --version 2>&1) ||
+        { echo "it does not start: $said" >&2; return 1; }
     echo "$said" | sed -n 's/^\([A-Z][a-z]*\) server v=\([^ ]*\) .*/\1 \2/p' |
         grep . || { echo "its version is: $said" >&2; return 1; }
 }
