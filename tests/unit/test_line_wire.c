@@ -11,7 +11,6 @@
 
 #define WAITS " 4 k {k}:nxl-l {k}:nxl-w {k}:nxl-g T 1000 c 96 "
 #define JOIN "> EVALSHA sha:line_wait" WAITS "1\n"
-#define LEAVE "EVALSHA sha:release 1 k T " TOKEN "\\x20c\\x201000\\x2096"
 #define RELEASE "> EVALSHA sha:release 1 k T\n"
 #define PLAIN "> EVALSHA sha:release 1 k T -\n"
 #define GAP "> EVALSHA sha:release 1 k T ?75\n"
@@ -146,51 +145,6 @@ static void what_a_join_may_still_do(void **state)
     assert_true(exchange_may_undo(&x));
     assert_false(exchange_end_is_in_value(&x));
     assert_int_equal(exchange_deciding_reply(&x, false), 0);
-}
-
-static void a_release_by_who_may_be_in_line(void **state)
-{
-    static const struct {
-        const char *reply, *outcome;
-    } cases[] = {{":0", "not mine"}, {":1", "mine"}, {":2", "mine"},
-        {":3", "mine"}, {":4", "mine"}, {":5", "mine"}, {":6", BROKEN},
-        {"[:3]", BROKEN}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        begin_line(VERB_RELEASE);
-        assert_string_equal(sends(), LEAVE);
-        answer(cases[i].reply);
-        assert_string_equal(outcome(), cases[i].outcome);
-        assert_true(exchange_compares(&x));
-    }
-}
-
-#define WATCHED "> WATCH k; GETRANGE k 0 511; PTTL k; EXISTS k; MULTI\n+OK\n"
-
-/* By a transaction, which does not touch the line. */
-static void a_release_where_scripts_are_refused_by_now(void **state)
-{
-    static const struct {
-        const char *dialog, *outcome;
-        bool in_line;
-    } cases[] = {
-        {WATCHED "$other\n:500\n:1\n+OK\n> DISCARD\n+OK", "not mine, unsure",
-            true},
-        {WATCHED "$T\n:500\n:1\n+OK\n> DEL k; EXEC\n+QUEUED\n[:1]", "mine",
-            true},
-        {WATCHED "$other\n:500\n:1\n+OK\n> DISCARD\n+OK", "not mine", false},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        begin_line(VERB_RELEASE);
-        if (!cases[i].in_line)
-            verb.client.len = 0;
-        (void)sends();
-        assert_int_equal(answer("-NOPERM no permissions"), EXCHANGE_AGAIN);
-        play(cases[i].dialog, cases[i].outcome);
-    }
 }
 
 /* After it was answered that the user cannot hand over, on that connection; but
@@ -341,31 +295,6 @@ static void names_with_a_hash_tag(void **state)
     }
 }
 
-/* The next number is drawn for a lock that was handed over. A counter of
- * another type does not say that the lock is not ours. */
-static void the_next_number(void **state)
-{
-    (void)state;
-    begin('r', 0);
-    verb.kind = VERB_RAISE;
-    verb.counter = slice_of("{k}:f");
-    exchange_begin(&x, &verb, NULL);
-    play("> EVALSHA sha:raise 2 k {k}:f T 0 86400000\n:7", "mine");
-    assert_int_equal(x.outcome.fence, 7);
-    exchange_begin(&x, &verb, NULL);
-    sends();
-    assert_int_equal(answer(":0"), EXCHANGE_DONE);
-    assert_string_equal(outcome(), "not mine");
-    exchange_begin(&x, &verb, NULL);
-    sends();
-    assert_int_equal(answer("-WRONGTYPE x"), EXCHANGE_DONE);
-    assert_string_equal(outcome(), "wrong type: WRONGTYPE x");
-    exchange_begin(&x, &verb, NULL);
-    sends();
-    assert_int_equal(answer("+OK"), EXCHANGE_DONE);
-    assert_string_equal(outcome(), BROKEN);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,15 +302,12 @@ int main(void)
         cmocka_unit_test(another_connection_knows_nothing),
         cmocka_unit_test(no_line_of_timestamps),
         cmocka_unit_test(what_a_join_may_still_do),
-        cmocka_unit_test(a_release_by_who_may_be_in_line),
-        cmocka_unit_test(a_release_where_scripts_are_refused_by_now),
         cmocka_unit_test(a_release_that_hands_over_to_nobody),
         cmocka_unit_test(a_release_with_somebody_behind),
         cmocka_unit_test(what_was_sent_before_it_was_known),
         cmocka_unit_test(nobody_is_handed_one_of_several_servers),
         cmocka_unit_test(the_cache_is_of_the_usual_release),
         cmocka_unit_test(names_with_a_hash_tag),
-        cmocka_unit_test(the_next_number),
     };
     return cmocka_run_group_tests_name("line_wire", tests, NULL, NULL);
 }
