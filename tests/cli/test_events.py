@@ -389,7 +389,7 @@ def lost(room):
     begin = [acquired(), STARTED]
     drop = (f"redis-cli -s {room.server.socket} DEL $NXLOCK_NAME > /dev/null;"
             "sleep 60")
-    room.case("lost", ["run", "NAME", "--ttl", "1s", "--", "sh", "-c", drop],
+    room.case("lost", ["run", "NAME", "--ttl", "4s", "--", "sh", "-c", drop],
               begin + [("lost", "^lost 'NAME': .*; stopping sh$",
                         {**LOST_PRIORITY, "why": str}),
                        command_ended(143, "was ended by signal 15"),

@@ -108,6 +108,26 @@ class Room(Cases):
         got = self.text("code").strip() if self.has("code") else terminal.text()
         self.equal(got, str(wanted), name)
 
+    def ends_the_script(self, terminal, keys, signo=signal.SIGINT):
+        """These keys do, by that signal."""
+        terminal.type(keys)
+        self.check(await_(lambda: terminal.leader.poll() is not None),
+                   "ends the script")
+        self.equal(terminal.leader.poll(), -signo, "by that signal")
+        self.check(not self.has("after"), "it does not go on")
+
+    def all_is_over(self):
+        self.check(await_(lambda: gone(self.cmd)), "CMD is gone")
+        self.check(self.is_free("k"), "and the lock is free")
+
+    def script_goes_on(self, script, code):
+        """After CMD, which ends so."""
+        self.check(await_(lambda: script.poll() is not None), "ends it")
+        self.check(self.has("after") and self.text("after") == f"{code}\n",
+                   "and the script goes on", self.has("after") and
+                   self.text("after"))
+        self.check(self.is_free("k"), "and the lock is free")
+
     def pager(self):
         with self.at(SHELL) as terminal:
             terminal.type(b"set -o pipefail\n" + self.run(
@@ -233,8 +253,7 @@ class Room(Cases):
         """TERM to nxlock, before that hears that CMD is stopped."""
         guard = parent(self.cmd)
         os.kill(guard, signal.SIGSTOP)
-        with open(self.path("ask"), "wb"):
-            pass
+        self.write("ask")
         self.check(await_(lambda: state(self.cmd) == "T"),
                    "CMD is stopped, and the guard has not told it")
         os.kill(own, signal.SIGTERM)
@@ -270,24 +289,15 @@ class Room(Cases):
                 if not self.started(f"a script of {shell}, {signo.name}"):
                     return
                 await_(lambda: terminal.foreground() == self.cmd)
-                terminal.type(keys)
-                self.check(await_(lambda: terminal.leader.poll() is not None),
-                           "ends the script")
-                self.equal(terminal.leader.poll(), -signo, "by that signal")
-                self.check(not self.has("after"), "it does not go on")
-                self.check(await_(lambda: gone(self.cmd)), "CMD is gone")
-                self.check(self.is_free("k"), "and the lock is free")
+                self.ends_the_script(terminal, keys, signo)
+                self.all_is_over()
         script = self.run(cmd="handles") + "; echo $? > after"
         with self.at(["bash", "-c", script]) as terminal:
             if not self.started("CMD that takes Ctrl-C for an order"):
                 return
             await_(lambda: terminal.foreground() == self.cmd)
             terminal.type(CTRL_C)
-            self.check(await_(lambda: terminal.leader.poll() is not None),
-                       "ends as it likes")
-            self.check(self.has("after") and self.text("after").strip() == "3",
-                       "and the script goes on", terminal.text())
-            self.check(self.is_free("k"), "and the lock is free")
+            self.script_goes_on(terminal.leader, 3)
 
     def interrupted_elsewhere(self):
         """The terminal is with the script: CMD's output or input is not
@@ -301,14 +311,8 @@ class Room(Cases):
                     return
                 # The second one of the pipe is more than a fork of bash by now.
                 await_(lambda: "shown" not in more or self.text("shown"))
-                terminal.type(CTRL_C)
-                self.check(await_(lambda: terminal.leader.poll() is not None),
-                           "ends the script")
-                self.equal(terminal.leader.poll(), -signal.SIGINT,
-                           "by that signal")
-                self.check(not self.has("after"), "it does not go on")
-                self.check(await_(lambda: gone(self.cmd)), "CMD is gone")
-                self.check(self.is_free("k"), "and the lock is free")
+                self.ends_the_script(terminal, CTRL_C)
+                self.all_is_over()
         for command in (f"'{self.program}' run k -- true",
                         f"'{self.program}' acquire k"):
             with self.at(["bash", "-c", f"sleep 0.2; {command}; echo > after"]
@@ -316,12 +320,7 @@ class Room(Cases):
                 self.server.cli("SET", "k", "stranger", "PX", "600000")
                 self.check(await_(lambda: b"waiting for" in terminal.screen),
                            "a script that waits, and Ctrl-C")
-                terminal.type(CTRL_C)
-                self.check(await_(lambda: terminal.leader.poll() is not None),
-                           "ends the script")
-                self.equal(terminal.leader.poll(), -signal.SIGINT,
-                           "by that signal")
-                self.check(not self.has("after"), "it does not go on")
+                self.ends_the_script(terminal, CTRL_C)
 
     def not_the_keyboard(self):
         self.clear()
@@ -329,15 +328,11 @@ class Room(Cases):
                 ["bash", "-c", self.run() + "; echo $? > after"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 start_new_session=True, cwd=self.server.folder) as script:
-            if not self.started("a script without a terminal"):
+            if not self.started("a script without a terminal, INT to CMD"):
                 script.kill()
                 return
             os.kill(self.cmd, signal.SIGINT)
-            self.check(await_(lambda: script.poll() is not None),
-                       "INT by somebody to CMD ends that")
-            self.check(self.has("after") and self.text("after") == "130\n",
-                       "and the script goes on")
-            self.check(self.is_free("k"), "and the lock is free")
+            self.script_goes_on(script, 130)
         for what, cmd, signo in (
                 ("by its own hand", "itself", None),
                 ("by somebody", "loop", lambda: self.cmd),
@@ -350,15 +345,8 @@ class Room(Cases):
                 if signo:
                     os.kill(signo(), signal.SIGINT)
                 else:
-                    with open(self.path("ask"), "wb"):
-                        pass
-                self.check(
-                    await_(lambda: terminal.leader.poll() is not None),
-                    "ends it")
-                self.check(self.has("after") and
-                           self.text("after").strip() == "130",
-                           "and the script goes on", terminal.text())
-                self.check(self.is_free("k"), "and the lock is free")
+                    self.write("ask")
+                self.script_goes_on(terminal.leader, 130)
 
     def interrupted_within(self):
         """nxlock within nxlock: Ctrl-C ends the script around both."""
@@ -368,12 +356,7 @@ class Room(Cases):
             if not self.started("a run within a run, and Ctrl-C"):
                 return
             await_(lambda: terminal.foreground() == self.cmd)
-            terminal.type(CTRL_C)
-            self.check(await_(lambda: terminal.leader.poll() is not None),
-                       "ends the script")
-            self.equal(terminal.leader.poll(), -signal.SIGINT,
-                       "by that signal")
-            self.check(not self.has("after"), "it does not go on")
+            self.ends_the_script(terminal, CTRL_C)
 
     def suspended(self):
         # Not dash: it uses vfork(), and whose child is stopped before it has
