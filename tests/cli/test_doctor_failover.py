@@ -8,9 +8,10 @@ time.
 """
 
 import re
+import shlex
 import sys
 
-from rig import Relay, Server, await_, free_port, nx, play
+from rig import Relay, Server, await_, free_port, play, resp
 from table import Table
 
 TIME = re.compile(rb"\*2\r\n\$10\r\n(\d{10})\r\n\$\d\r\n(\d{1,6})\r\n")
@@ -34,133 +35,86 @@ class Clock(Relay):
 
 
 GUARD = "guard_failover=on"
-AT = "CONFIG", "SET"
-# Row after row: what is done before (its name in Room), the parameters of the
-# URL, the exit code, and the findings.
+LOGIN = GUARD + "&password=sesame"
+NEAR = "await min_slaves_good_slaves:1"
+AGAIN = "replica CLIENT KILL TYPE master"
+# Steps, which Room.step() describes; then what doctor finds: the parameters of
+# its URL, the exit code, and the findings.
 ROWS = (
-    ("alone", "", 0, (None, "cut off"), (None, "clock"), (None, "role")),
-    ("follow", "", 1, ("WARN", "role", "1\\. Remedy: .*guard_failover=on"),
+    ((), "", 0, (None, "cut off"), (None, "clock"), (None, "role")),
+    (("replica CONFIG SET replica-announce-port {clock}",
+      "replica REPLICAOF 127.0.0.1 {port}", "await state=online"),
+     "", 1, ("WARN", "role", "1\\. Remedy: .*guard_failover=on"),
      ("WARN", "cut off", "Remedy: .*min-replicas-to-write")),
-    ("nothing", GUARD, 1, (None, "role"), ("WARN", "cut off")),
-    ("write_to_one", GUARD, 0, (None, "cut off"), (None, "clock")),
-    ("ahead", GUARD, 1, ("WARN", "clock", ": [345][0-9]ms ahead.*NTP")),
-    ("slightly_behind", GUARD, 0, (None, "clock")),
-    ("far_behind", GUARD, 1,
+    ((), GUARD, 1, (None, "role"), ("WARN", "cut off")),
+    (("primary CONFIG SET min-replicas-to-write 1", NEAR),
+     GUARD, 0, (None, "cut off"), (None, "clock")),
+    (("clock 50",), GUARD, 1, ("WARN", "clock", ": [345][0-9]ms ahead.*NTP")),
+    (("clock -50",), GUARD, 0, (None, "clock")),
+    (("clock -2000",), GUARD, 1,
      ("WARN", "clock", "fencing token.*: [12][.0-9]*s behind")),
-    ("together", "wait_replicas=2", 69, ("FAIL", "lock", "replica")),
-    ("nothing", GUARD + "&wait_replicas=1", 0, ("ok", "lock"),
+    (("clock 0",), "wait_replicas=2", 69, ("FAIL", "lock", "replica")),
+    ((), GUARD + "&wait_replicas=1", 0, ("ok", "lock"),
      (None, "replica-priority")),
-    ("second", GUARD + "&wait_replicas=1", 0, (None, "replica-priority")),
-    ("priority_50", GUARD + "&wait_replicas=1", 1,
+    (("other REPLICAOF 127.0.0.1 {port}", "await min_slaves_good_slaves:2"),
+     GUARD + "&wait_replicas=1", 0, (None, "replica-priority")),
+    (("other CONFIG SET replica-priority 50",), GUARD + "&wait_replicas=1", 1,
      ("WARN", "replica-priority", "Remedy: .*replica-priority 100")),
-    ("nothing", GUARD, 0, (None, "replica-priority")),
-    ("priority_0", GUARD + "&wait_replicas=1", 1,
+    ((), GUARD, 0, (None, "replica-priority")),
+    (("other CONFIG SET replica-priority 0",), GUARD + "&wait_replicas=1", 1,
      ("WARN", "replica-priority")),
-    ("nothing", GUARD + "&wait_replicas=2", 0, (None, "replica-priority")),
-    ("password", GUARD + "&password=sesame", 1, ("WARN", "clock", "ms ahead")),
-    ("other_password", GUARD + "&password=sesame", 0,
+    ((), GUARD + "&wait_replicas=2", 0, (None, "replica-priority")),
+    (("clock 50", "other REPLICAOF NO ONE",
+      *(f"{one} CONFIG SET {name} sesame" for one in ("replica", "primary")
+        for name in ("masterauth", "requirepass"))),
+     LOGIN, 1, ("WARN", "clock", "ms ahead")),
+    (("replica CONFIG SET requirepass other",), LOGIN, 0,
      ("note", "clock", "WRONGPASS.*Remedy: .* same users, passwords")),
-    ("same_password", GUARD + "&password=sesame", 1,
+    (("replica CONFIG SET requirepass sesame",), LOGIN, 1,
      ("WARN", "clock", "ms ahead")),
-    ("elsewhere", GUARD + "&password=sesame", 0,
-     ("note", "192.0.2.1:\\d+ clock", "password")),
-    ("closed_port", GUARD + "&password=sesame", 0,
-     ("note", "127.0.0.1:1 clock", "refused.*announce-ip")),
+    (("replica CONFIG SET replica-announce-ip 192.0.2.1", AGAIN,
+      "await ip=192.0.2.1", NEAR),
+     LOGIN, 0, ("note", "192.0.2.1:\\d+ clock", "password")),
+    (("replica CONFIG SET replica-announce-ip ''",
+      "replica CONFIG SET replica-announce-port 1", AGAIN,
+      "await ip=127.0.0.1,port=1,", NEAR),
+     LOGIN, 0, ("note", "127.0.0.1:1 clock", "refused.*announce-ip")),
 )
 
 
 class Room(Table):
     def play(self):
-        with Server("--port", free_port(), *RIGHT) as self.replica, \
-                Server("--port", free_port(), *RIGHT) as self.other, \
-                Clock(self.replica) as self.clock:
-            self.primary, self.port = self.server, self.server.options[1]
-            await_(lambda: re.search(rb"uptime_in_seconds:([4-9]|\d\d)",
-                                     self.primary.cli("INFO")))
-            for name, query, code, *findings in ROWS:
-                getattr(self, name)()
-                print(f"# {name}, {query}")
+        options = self.server.options
+        with Server("--port", free_port(), *RIGHT) as replica, \
+                Server("--port", free_port(), *RIGHT) as other, \
+                Clock(replica) as self.clock:
+            self.values.update(port=str(options[1]), clock=str(self.clock.port))
+            self.links = {  # which need no password later
+                "primary": self.link, "replica": resp.at_socket(
+                    replica.socket, 60), "other": resp.at_socket(
+                        other.socket, 60)}
+            await_(lambda: re.search(r"uptime_in_seconds:([4-9]|\d\d)",
+                                     self.db("INFO")))
+            for steps, query, code, *findings in ROWS:
+                for step in steps:
+                    print(f"# {step}")
+                    self.step(step)
                 self.row(f"doctor -u {{url}}?max_ttl_ms=1000&{query}", code,
                          *findings)
-            self.check(b"READONLY" not in self.admin(self.replica, "INFO",
-                                                     "errorstats"),
-                       "nothing was written to the replica")
+            self.check("READONLY" not in self.links["replica"].ask(
+                "INFO", "errorstats"), "nothing was written to the replica")
 
-    # ------------------------------------------------- what is done before
-
-    def admin(self, server, *words):
-        return nx("redis-cli", "-s", server.socket, "-a", "sesame",
-                  *words).stdout
-
-    def replication(self, text, name):
-        self.check(await_(lambda: text in self.admin(
-            self.primary, "INFO", "replication")), name)
-
-    def alone(self):
-        pass
-
-    nothing = alone
-
-    def follow(self):
-        self.replica.cli(*AT, "replica-announce-port", str(self.clock.port))
-        self.replica.cli("REPLICAOF", "127.0.0.1", str(self.port))
-        self.replication(b"state=online", "a replica")
-
-    def write_to_one(self):
-        self.primary.cli(*AT, "min-replicas-to-write", "1")
-        self.replication(b"min_slaves_good_slaves:1", "it is set")
-
-    def ahead(self):
-        self.clock.ahead_us = 50 * MS
-
-    def slightly_behind(self):
-        self.clock.ahead_us = -50 * MS
-
-    def far_behind(self):
-        self.clock.ahead_us = -2000 * MS
-
-    def together(self):
-        self.clock.ahead_us = 0
-
-    def second(self):
-        self.other.cli("REPLICAOF", "127.0.0.1", str(self.port))
-        self.check(await_(lambda: self.primary.cli(
-            "INFO", "replication").count(b",state=online,") == 2),
-            "a second replica")
-        self.replication(b"min_slaves_good_slaves:2", "and is in sync")
-
-    def priority_50(self):
-        self.other.cli(*AT, "replica-priority", "50")
-
-    def priority_0(self):
-        self.other.cli(*AT, "replica-priority", "0")
-
-    def password(self):
-        self.clock.ahead_us = 50 * MS
-        self.other.cli("REPLICAOF", "NO", "ONE")
-        for one in (self.replica, self.primary):
-            one.cli(*AT, "masterauth", "sesame")
-            one.cli(*AT, "requirepass", "sesame")
-
-    def other_password(self):
-        self.admin(self.replica, *AT, "requirepass", "other")
-
-    def same_password(self):
-        nx("redis-cli", "-s", self.replica.socket, "-a", "other", *AT,
-           "requirepass", "sesame")
-
-    def announce(self, name, value, text):
-        self.admin(self.replica, *AT, name, value)
-        self.admin(self.replica, "CLIENT", "KILL", "TYPE", "master")
-        self.replication(text, f"it announces {value}")
-        self.replication(b"min_slaves_good_slaves:1", "and is in sync")
-
-    def elsewhere(self):
-        self.announce("replica-announce-ip", "192.0.2.1", b"ip=192.0.2.1")
-
-    def closed_port(self):
-        self.admin(self.replica, *AT, "replica-announce-ip", "")
-        self.announce("replica-announce-port", "1", b"ip=127.0.0.1,port=1,")
+    def step(self, line):
+        """A server and its command; "clock MS": how far that of the replica is
+        ahead; "await WORDS" in what the primary says of its replicas."""
+        what, *words = shlex.split(self.fill(line))
+        if what == "clock":
+            self.clock.ahead_us = int(words[0]) * MS
+        elif what == "await":
+            self.check(await_(lambda: words[0] in self.db(
+                "INFO", "replication")), line)
+        else:
+            self.links[what].ask(*words)
 
 
 if __name__ == "__main__":
