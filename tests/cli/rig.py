@@ -87,8 +87,8 @@ def read_reply(stream):
 
 
 class Between(Listener):
-    """Between clients and the server, whose replies to one command it makes.
-    It notes what it was sent."""
+    """Between clients and the server, whose replies to one command it makes, or
+    a function of the command. It notes what it was sent."""
 
     def __init__(self, server, word="", *replies):
         self.server, self.word, self.replies = server, word, replies
@@ -106,7 +106,8 @@ class Between(Listener):
                 self.sent.add(word)
                 if word == self.word:
                     self.met += 1
-                    one.sendall(self.replies[self.met % len(self.replies)])
+                    reply = self.replies[self.met % len(self.replies)]
+                    one.sendall(reply(command) if callable(reply) else reply)
                 else:
                     other.sendall(command)
                     one.sendall(read_reply(replies))

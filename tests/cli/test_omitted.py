@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_omitted.py NXLOCK: a server that has the password where a command reads.
+"""test_omitted.py NXLOCK: a server that has the password where a command reads,
+or that repeats what it was sent.
 
 A real server, in whose locks, lines and records the password stands, and which
 puts it into the reply to one command after another. No four bytes of it may be
 in what a command prints or logs, in its metrics, or in the environment of CMD.
+Nor may a token be in what is printed, or logged.
 
 A subcommand is tried with a false reply only to what it sends: up to the first
 such reply it talks to the real server, so any other try would show nothing.
@@ -15,6 +17,7 @@ NXLOCK_FULL=1 each gets all.
 
 import itertools
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +28,9 @@ from rig import Between, Cases, nx, play
 PASSWORD = "Zqx7Wv.k9mm"
 PARTS = [PASSWORD[i:i + 4].lower().encode() for i in range(len(PASSWORD) - 3)]
 TOKEN = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
+# But for the line that acquire prints, and the variable of CMD.
+ANY_TOKEN = re.compile(rb"(?m)^(?!(?:NXLOCK_TOKEN=)?[0-9a-f-]{36}\S*$)"
+                       rb".*([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-)")
 OMITTED = b"(text omitted: it may contain part of a password)"
 ENOUGH = "600000"
 FULL = "NXLOCK_FULL" in os.environ
@@ -60,6 +66,10 @@ FORMS = {
     "an escaped string": text(b"Z%71x%37"),
     "an array": array(text(SECRET), text(SECRET), text(b"9" + SECRET)),
     "garbage": SECRET + b"\r\n",
+    "the command": lambda command: command,
+    "the command as an error": lambda command:
+        b"-ERR you said " + command.replace(b"\r\n", b" ")[-900:] + b"\r\n",
+    "the command as a string": lambda command: text(command[-900:]),
 }
 ROWS = {
     "INFO": {
@@ -155,6 +165,7 @@ class Room(Cases):
         said = self.printed(command, url)
         self.omitted += said.count(OMITTED)
         bad = [part for part in PARTS if part in said.lower()]
+        bad += ANY_TOKEN.findall(said)
         return f"{' '.join(command)}: {bad}\n" + \
             said.decode("utf-8", "replace") if bad else None
 
