@@ -12,8 +12,7 @@
 
 #include "model/companion.h"
 #include "live/live_rig.h"
-#include "wire/exchange.h"
-#include "wire/strategies.h"
+#include "support/verb.h"
 
 #define CLIENT "test"
 #define CHANNEL "nxl:" CLIENT ":k"
@@ -65,26 +64,6 @@ static inline int line_teardown(void **state)
     return 0;
 }
 
-static inline struct reply reply_from(const redisReply *r, struct reply *items)
-{
-    struct reply reply = {.kind = REPLY_NIL};
-
-    if (r->type == REDIS_REPLY_INTEGER)
-        reply = (struct reply){.kind = REPLY_INTEGER, .integer = r->integer};
-    else if (r->type == REDIS_REPLY_ARRAY)
-        reply = (struct reply){
-            .kind = REPLY_ARRAY, .count = r->elements, .items = items};
-    else if (r->type != REDIS_REPLY_NIL)
-        reply = (struct reply){
-            .kind = r->type == REDIS_REPLY_ERROR    ? REPLY_ERROR
-                    : r->type == REDIS_REPLY_STATUS ? REPLY_STATUS
-                                                    : REPLY_STRING,
-            .bytes = {r->str, r->len}};
-    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)
-        items[i] = reply_from(r->element[i], NULL);
-    return reply;
-}
-
 /* Carries the verb out; the outcome's text is printed if it is a fault that no
  * test expects. */
 static inline struct outcome line_send(struct peer *p, const struct verb *verb)
@@ -111,7 +90,7 @@ static inline struct outcome line_send(struct peer *p, const struct verb *verb)
                 p->ahead--;
                 continue;
             }
-            struct reply reply = reply_from(r, items);
+            struct reply reply = verb_reply(r, items);
             next = exchange_reply(&x, &reply);
             freeReplyObject(r);
         }

@@ -78,7 +78,7 @@ void link_end(struct world *w, struct link *l)
     alarm_end(w, &l->alarm);
 }
 
-void request_fail(struct request *r, enum fault fault, bool unsure)
+static void request_fail(struct request *r, enum fault fault, bool unsure)
 {
     r->state = REQUEST_FAILED;
     r->fault = fault;
@@ -114,29 +114,12 @@ static struct slot *slot_of(struct link *l, const struct request *r)
     abort(); /* what is sent has a slot */
 }
 
-static const enum verb_kind verbs[] = {
-    [MESSAGE_ACQUIRE] = VERB_ACQUIRE,
-    [MESSAGE_EXTEND] = VERB_EXTEND,
-    [MESSAGE_RELEASE] = VERB_RELEASE,
-    [MESSAGE_LOOK] = VERB_INSPECT,
-    [MESSAGE_INSPECT] = VERB_INSPECT,
-    [MESSAGE_CAP] = VERB_CAP_TTL,
-    [MESSAGE_RAISE] = VERB_RAISE,
-    [MESSAGE_JOIN] = VERB_JOIN,
-    [MESSAGE_STAY] = VERB_STAY,
-    [MESSAGE_BEGIN] = VERB_BEGIN,
-    [MESSAGE_LOOK_ONCE] = VERB_READ_RECORD,
-    [MESSAGE_TELL] = VERB_TELL,
-    [MESSAGE_FORGET] = VERB_FORGET,
-    [MESSAGE_TAKE] = VERB_ACQUIRE,
-};
-
 static struct cancelled describe(
     struct link *l, const struct request *r, enum cancel_stage stage, bool undo)
 {
     struct cleaner *known = cleaner_in_use(l, r->message.token);
     return (struct cancelled){
-        .verb = verbs[r->message.kind],
+        .verb = message_verb(r->message.kind),
         .stage = stage,
         .undo = undo,
         .may_hold = r->message.held,
@@ -280,7 +263,8 @@ void link_lost(struct world *w, struct link *l, uint64_t linger)
 static bool must_await_sentinels(const struct world *w, const struct request *r)
 {
     const struct link *l = &r->worker->process->link[r->server];
-    return w->sentinels && weigh_needs_confirmation(verbs[r->message.kind]) &&
+    return w->sentinels &&
+           weigh_needs_confirmation(message_verb(r->message.kind)) &&
            !weigh_confirmed(&l->eligibility, w->now);
 }
 
@@ -413,7 +397,7 @@ static bool too_late(const struct world *w, const struct message *m)
 static bool needs_copies(const struct world *w, const struct request *r)
 {
     return w->setting.wait_replicas > 0 &&
-           verb_traits[verbs[r->message.kind]].needs_copies;
+           verb_traits[message_verb(r->message.kind)].needs_copies;
 }
 
 /* Does what it says count? False: *other does. */
@@ -421,7 +405,7 @@ static bool counts(struct world *w, struct link *l, const struct request *r,
     const struct outcome *outcome, struct outcome *other)
 {
     const struct copies_terms terms = {.replicas = w->setting.wait_replicas};
-    enum verb_kind verb = verbs[r->message.kind];
+    enum verb_kind verb = message_verb(r->message.kind);
     if (!weigh_copies(&terms, verb, outcome, other)) {
         checker_void(w, r->message.token);
         return false;
@@ -596,7 +580,7 @@ static void send_request(struct world *w, struct link *l, struct request *r)
 {
     struct outcome refusal;
     if (!weigh_may_send(
-            &l->eligibility, verbs[r->message.kind], w->now, &refusal)) {
+            &l->eligibility, message_verb(r->message.kind), w->now, &refusal)) {
         if (eligibility_recheck(&l->eligibility, w->now))
             l->elsewhere = true;
         request_fail(r, refusal.fault, false);

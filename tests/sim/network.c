@@ -47,6 +47,28 @@ const char *message_name(enum message_kind kind)
     return names[kind];
 }
 
+enum verb_kind message_verb(enum message_kind kind)
+{
+    static const enum verb_kind verbs[] = {
+        [MESSAGE_ACQUIRE] = VERB_ACQUIRE,
+        [MESSAGE_EXTEND] = VERB_EXTEND,
+        [MESSAGE_RELEASE] = VERB_RELEASE,
+        [MESSAGE_LOOK] = VERB_INSPECT,
+        [MESSAGE_INSPECT] = VERB_INSPECT,
+        [MESSAGE_CAP] = VERB_CAP_TTL,
+        [MESSAGE_RAISE] = VERB_RAISE,
+        [MESSAGE_JOIN] = VERB_JOIN,
+        [MESSAGE_STAY] = VERB_STAY,
+        [MESSAGE_BEGIN] = VERB_BEGIN,
+        [MESSAGE_LOOK_ONCE] = VERB_READ_RECORD,
+        [MESSAGE_TELL] = VERB_TELL,
+        [MESSAGE_FORGET] = VERB_FORGET,
+        [MESSAGE_UNBEGIN] = VERB_UNDO_BEGIN,
+        [MESSAGE_TAKE] = VERB_ACQUIRE,
+    };
+    return verbs[kind];
+}
+
 uint64_t travel(struct world *w, const struct model_server *s)
 {
     if (w->now < s->slow_until)

@@ -131,6 +131,8 @@ struct conn {
 };
 
 const char *message_name(enum message_kind kind);
+/* Of a command of a lock. */
+enum verb_kind message_verb(enum message_kind kind);
 
 /* How long a message takes to or from s. */
 uint64_t travel(struct world *w, const struct model_server *s);
