@@ -209,7 +209,6 @@ void link_end(struct world *w, struct link *l);
 void request_submit(struct world *w, struct request *r);
 /* Nobody waits for r any more; true: not a byte of it had left. */
 bool request_abandon(struct world *w, struct request *r, bool undo);
-void request_fail(struct request *r, enum fault fault, bool unsure);
 void link_heard(struct world *w, struct link *l, const struct message *m);
 /* The connection is over; what was sent may arrive until linger is over. */
 void link_lost(struct world *w, struct link *l, uint64_t linger);

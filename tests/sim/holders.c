@@ -227,6 +227,19 @@ void holders_put(struct world *w, struct model_server *s, unsigned name,
     checker_joins_holders(w, s, name);
 }
 
+/* Does the token of m hold the lock beside others? *left_ms: its lease. */
+static bool have(struct world *w, struct model_server *s,
+    const struct state *state, const struct message *m, int64_t *left_ms)
+{
+    if (state->is != KEY_SHARED)
+        return false;
+    const struct holder *holder = find(holders_of(w, s, m->name), m->token);
+    if (!holder || holder->until_ms <= state->now_ms)
+        return false;
+    *left_ms = holder->until_ms - state->now_ms;
+    return true;
+}
+
 bool holders_held(struct world *w, struct model_server *s, struct state *state,
     const struct message *m)
 {
@@ -238,7 +251,7 @@ bool holders_held(struct world *w, struct model_server *s, struct state *state,
         return true;
     }
     int64_t left_ms;
-    if (state->is != KEY_SHARED || !holders_have(w, s, state, m, &left_ms))
+    if (state->is != KEY_SHARED || !have(w, s, state, m, &left_ms))
         return false;
     struct holders *h = holders_of(w, s, m->name);
     struct holder *holder = find(h, m->token);
@@ -248,18 +261,6 @@ bool holders_held(struct world *w, struct model_server *s, struct state *state,
     if (holder->until_ms > state->ends_ms)
         state->ends_ms = holder->until_ms;
     h->until_ms = state->ends_ms;
-    return true;
-}
-
-bool holders_have(struct world *w, struct model_server *s,
-    const struct state *state, const struct message *m, int64_t *left_ms)
-{
-    if (state->is != KEY_SHARED)
-        return false;
-    const struct holder *holder = find(holders_of(w, s, m->name), m->token);
-    if (!holder || holder->until_ms <= state->now_ms)
-        return false;
-    *left_ms = holder->until_ms - state->now_ms;
     return true;
 }
 
@@ -274,7 +275,8 @@ static bool ends_with_last(struct holders *h, const struct state *state)
     return true;
 }
 
-void holders_set_lease(struct world *w, struct model_server *s,
+/* The lease of a holder ends in so many ms, even if that is earlier. */
+static void set_lease(struct world *w, struct model_server *s,
     const struct state *state, const struct message *m)
 {
     struct holders *h = holders_of(w, s, m->name);
@@ -282,7 +284,8 @@ void holders_set_lease(struct world *w, struct model_server *s,
     ends_with_last(h, state);
 }
 
-bool holders_drop(struct world *w, struct model_server *s,
+/* Takes the lock from a holder. True: others have it still. */
+static bool drop(struct world *w, struct model_server *s,
     const struct state *state, const struct message *m)
 {
     struct holders *h = holders_of(w, s, m->name);
@@ -369,7 +372,7 @@ void holders_extend(struct world *w, struct model_server *s, struct message *m)
     if (!holders_held(w, s, &state, m))
         return;
     m->outcome.kind = OUTCOME_MINE;
-    holders_have(w, s, &state, m, &m->outcome.left_ms);
+    have(w, s, &state, m, &m->outcome.left_ms);
     checker_vouched(w, s, m, m->ttl_ms);
 }
 
@@ -390,7 +393,7 @@ void holders_release(struct world *w, struct model_server *s, struct message *m)
     struct message release = *m;
     int64_t left_ms;
     m->outcome.kind = OUTCOME_MINE;
-    if (!holders_have(w, s, &state, m, &left_ms)) {
+    if (!have(w, s, &state, m, &left_ms)) {
         bool over = state.is == KEY_SHARED && drop_over(w, s, m);
         if (over || !m->channel || !queue_leave(w, s, m))
             m->outcome.kind = OUTCOME_NOT_MINE;
@@ -398,7 +401,7 @@ void holders_release(struct world *w, struct model_server *s, struct message *m)
     }
     bool pause = state.pause;
     checker_deleted(w, s, m, m->token);
-    bool others = holders_drop(w, s, &state, m);
+    bool others = drop(w, s, &state, m);
     if (m->plain)
         return;
     /* A gap is made by the last one: in the pause, or when it is time. */
@@ -414,7 +417,7 @@ void holders_see(struct world *w, struct model_server *s, struct message *m)
 {
     struct state state = holders_look(w, s, m->name);
     m->outcome.kind = OUTCOME_NOT_MINE;
-    if (!holders_have(w, s, &state, m, &m->outcome.left_ms))
+    if (!have(w, s, &state, m, &m->outcome.left_ms))
         return;
     m->outcome.kind = OUTCOME_MINE;
     checker_vouched(w, s, m, (uint32_t)m->outcome.left_ms);
@@ -425,9 +428,9 @@ void holders_cap(struct world *w, struct model_server *s, struct message *m)
     struct state state = holders_look(w, s, m->name);
     int64_t left_ms;
     m->outcome.kind = OUTCOME_NOT_MINE;
-    if (!holders_have(w, s, &state, m, &left_ms))
+    if (!have(w, s, &state, m, &left_ms))
         return;
-    holders_set_lease(w, s, &state, m);
+    set_lease(w, s, &state, m);
     m->outcome.kind = OUTCOME_MINE;
     checker_capped(w, s, m);
 }

@@ -80,15 +80,6 @@ void holders_put(struct world *w, struct model_server *s, unsigned name,
 /* The token of m holds the lock: then its lease lasts so long at least. */
 bool holders_held(struct world *w, struct model_server *s, struct state *state,
     const struct message *m);
-/* Likewise, without a change. *left_ms: its lease. */
-bool holders_have(struct world *w, struct model_server *s,
-    const struct state *state, const struct message *m, int64_t *left_ms);
-/* The lease of a holder ends in so many ms, even if that is earlier. */
-void holders_set_lease(struct world *w, struct model_server *s,
-    const struct state *state, const struct message *m);
-/* Takes the lock from a holder. True: others have it still. */
-bool holders_drop(struct world *w, struct model_server *s,
-    const struct state *state, const struct message *m);
 
 /* The commands of a token that shares its lock. */
 void holders_take(struct world *w, struct model_server *s, struct message *m);

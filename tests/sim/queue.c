@@ -17,7 +17,8 @@
 /* ------------------------------------------------------------- line and mark
  */
 
-struct queue *queue_of(
+/* What has expired of it is gone. */
+static struct queue *queue_of(
     const struct world *w, struct model_server *s, unsigned name)
 {
     struct queue *q = &s->data.queue[name];

@@ -71,9 +71,6 @@ struct serving {
 };
 void queue_serve(
     struct world *w, struct model_server *s, unsigned name, struct serving *by);
-/* What has expired of it is gone. */
-struct queue *queue_of(
-    const struct world *w, struct model_server *s, unsigned name);
 /* A RELEASE of a token that does not hold the key. False: it is not in line. */
 bool queue_leave(
     struct world *w, struct model_server *s, const struct message *m);
