@@ -7,10 +7,9 @@
  *   ACCEPT             here begin the steps of the next connection
  *   ACCEPT *           ... of every further connection (last section only)
  *   EXPECT w w ...     one command. The first word in any case, the others
- *                      exactly; * is any one argument, ** all the rest, ab*
- *                      one that begins with ab, "" an empty one. $name (a
- *                      ... z) takes what stands there, and must meet the
- *                      same where it is used again
+ *                      exactly; * is any one argument. $name (a ... z) takes
+ *                      what stands there, and must meet the same where it is
+ *                      used again
  *   EXPECT-HANDSHAKE   answers AUTH, SELECT, CLIENT ID (:7, then :8 ... for
  *                      later connections), INFO, CONFIG GET (as unknown) and
  *                      SCRIPT LOAD in any order, until another command comes
@@ -18,7 +17,7 @@
  *                      client that may not script), it ends after 100 ms of
  *                      silence
  *   EXPECT-CLOSE       the client closes; no command comes before
- *   SEND text          bytes; \r \n \t \\ \xNN are escapes; $name (a ... z)
+ *   SEND text          bytes; \r \n \\ are escapes; $name (a ... z)
  *                      is what was taken, if it was
  *   SEND-PART text     the same: a reply that is incomplete on purpose
  *   BULK text          text as a bulk string, with its length

@@ -30,11 +30,11 @@ enum step_kind {
     STEP_REFUSE
 };
 
-enum word_kind { WORD_EXACT, WORD_ANY, WORD_REST, WORD_PREFIX, WORD_TAKE };
+enum word_kind { WORD_EXACT, WORD_ANY, WORD_TAKE };
 
 struct word {
     enum word_kind kind;
-    struct bytes text; /* EXACT, PREFIX: the bytes; TAKE: the name */
+    struct bytes text; /* EXACT: the bytes; TAKE: the name */
 };
 
 struct step {

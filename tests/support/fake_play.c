@@ -154,13 +154,9 @@ static bool word_meets(struct link *link, const struct word *word, size_t i)
 
     switch (word->kind) {
     case WORD_ANY:
-    case WORD_REST:
         return true;
     case WORD_TAKE:
         return take(link, word->text.data, arg);
-    case WORD_PREFIX:
-        return arg.len >= word->text.len &&
-               memcmp(arg.data, word->text.data, word->text.len) == 0;
     case WORD_EXACT:
         break;
     }
@@ -173,16 +169,13 @@ static bool word_meets(struct link *link, const struct word *word, size_t i)
 static bool play_expect(struct link *link, const struct step *step)
 {
     enum came came = next_command(link, -1);
-    size_t count = link->command.count, need = step->count;
-    bool rest = step->words[need - 1].kind == WORD_REST;
-    bool good;
 
     if (came != CAME_COMMAND) {
         play_problem(link, "there came %s", came_name(came));
         return false;
     }
-    good = rest ? count >= need - 1 : count == need;
-    for (size_t i = 0; good && i < need && i < count; i++)
+    bool good = link->command.count == step->count;
+    for (size_t i = 0; good && i < step->count; i++)
         good = word_meets(link, &step->words[i], i);
     if (!good) {
         struct bytes shown = {NULL, 0, 0};

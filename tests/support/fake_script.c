@@ -42,14 +42,6 @@ static void *zeroed(size_t size)
     return p;
 }
 
-static int hex(char c)
-{
-    if (!isxdigit((unsigned char)c))
-        return -1;
-    return isdigit((unsigned char)c) ? c - '0'
-                                     : tolower((unsigned char)c) - 'a' + 10;
-}
-
 /* One byte, escaped or not; the bytes used, 0: no such escape. */
 static size_t unescape(const char *at, size_t len, char *out)
 {
@@ -65,17 +57,9 @@ static size_t unescape(const char *at, size_t len, char *out)
     case 'n':
         *out = '\n';
         return 2;
-    case 't':
-        *out = '\t';
-        return 2;
     case '\\':
         *out = '\\';
         return 2;
-    case 'x':
-        if (len < 4 || hex(at[2]) < 0 || hex(at[3]) < 0)
-            return 0;
-        *out = (char)(hex(at[2]) * 16 + hex(at[3]));
-        return 4;
     default:
         return 0;
     }
@@ -102,19 +86,9 @@ static bool read_word(struct word *word, const char *at, size_t len)
         word->kind = WORD_ANY;
         return true;
     }
-    if (len == 2 && memcmp(at, "**", 2) == 0) {
-        word->kind = WORD_REST;
-        return true;
-    }
-    if (len == 2 && memcmp(at, "\"\"", 2) == 0)
-        return read_text(&word->text, at, 0);
     if (len > 1 && at[0] == '$') {
         word->kind = WORD_TAKE;
         return read_text(&word->text, at + 1, len - 1);
-    }
-    if (len > 1 && at[len - 1] == '*') {
-        word->kind = WORD_PREFIX;
-        len--;
     }
     return read_text(&word->text, at, len);
 }
@@ -135,9 +109,6 @@ static const char *read_words(struct step *step, const char *at, size_t len)
         at += word;
         len -= word;
     }
-    for (size_t i = 0; i + 1 < step->count; i++)
-        if (step->words[i].kind == WORD_REST)
-            return "** must be the last word";
     return step->count == 0 ? "a command is missing" : NULL;
 }
 
