@@ -19,6 +19,7 @@ enum { TTL_MS = 600, STOP_MS = 500 };
 static _Atomic(pthread_t) slow; /* the thread that is to stop */
 static atomic_bool armed, has_events, go_on;
 static sem_t stopped;
+static _Atomic(nxl_lock *) granted_late; /* it is to be over when it is seen */
 
 static bool is_slow(void)
 {
@@ -49,12 +50,34 @@ int __wrap_epoll_wait(int fd, struct epoll_event *list, int most, int ms)
 int __real_clock_gettime(clockid_t id, struct timespec *time);
 int __wrap_clock_gettime(clockid_t id, struct timespec *time);
 
+/* A thread that is about to read the clock stops, if that lock was granted, for
+ * as long as it is held. */
+static void stop_while_held(void)
+{
+    nxl_lock *lock = atomic_exchange(&granted_late, NULL);
+    bool granted = nxl_lock_held(lock);
+    while (nxl_lock_held(lock))
+        test_pause_ms(1);
+    atomic_store(&granted_late, granted ? NULL : lock);
+}
+
 int __wrap_clock_gettime(clockid_t id, struct timespec *time)
 {
+    if (is_slow() && atomic_load(&granted_late))
+        stop_while_held();
     int rc = __real_clock_gettime(id, time);
     if (is_slow() && atomic_load(&has_events))
         stop_slow(STOP_MS); /* it may have the mutex, so not for ever */
     return rc;
+}
+
+static void *acquire_slowly(void *argument)
+{
+    struct waiter *w = argument;
+    atomic_store(&slow, pthread_self());
+    atomic_store(&armed, true);
+    w->result = nxl_lock_acquire(w->lock, 0);
+    return NULL;
 }
 
 static void await_stopped(void)
@@ -68,6 +91,7 @@ static void await_stopped(void)
 static int set_up(void **state)
 {
     atomic_store(&armed, false);
+    atomic_store(&granted_late, NULL);
     atomic_store(&has_events, false);
     atomic_store(&go_on, false);
     sem_init(&stopped, 0, 0);
@@ -107,21 +131,36 @@ static void a_wait_does_not_end_before_it_begins(void **state)
     end(taken, others);
 }
 
+/* A caller sleeps while another thread reads for it. It is granted the lock,
+ * wakes only when the lease is over, and looks at the clock before it returns.
+ */
+static void a_caller_that_wakes_too_late_has_lost(void **state)
+{
+    static struct waiter waiter, caller;
+    nxl_client *others = new_client(""), *client = new_client("");
+    nxl_lock *taken = new_lock(others, "taken", 20000);
+    assert_result(nxl_lock_acquire(taken, 0), NXL_OK, taken);
+    waiter_start(&waiter, new_lock(client, "taken", 1000), 60000);
+    assert_eventually(redis_run(&server, "ZCARD", "{taken}:nxl-l", NULL) == 1);
+    nxl_lock *lock = caller.lock = new_lock(client, "k", TTL_MS);
+    atomic_store(&granted_late, lock);
+    pthread_create(&caller.thread, NULL, acquire_slowly, &caller);
+    assert_result(waiter_join(&caller), NXL_LOST, lock);
+    assert_non_null(strstr(nxl_lock_errmsg(lock), "nothing is held"));
+    assert_result(nxl_lock_release(taken), NXL_OK, taken);
+    assert_result(waiter_join(&waiter), NXL_OK, waiter.lock);
+    nxl_lock_free(lock);
+    nxl_lock_free(waiter.lock);
+    nxl_client_free(client);
+    end(taken, others);
+}
+
 /* ----------------------------------------------------- while others have it */
 
 static void slow_tracer(void *unused, const nxl_trace *trace)
 {
     if (is_slow())
         stop_slow(20000);
-}
-
-static void *acquire_slowly(void *argument)
-{
-    struct waiter *w = argument;
-    atomic_store(&slow, pthread_self());
-    atomic_store(&armed, true);
-    w->result = nxl_lock_acquire(w->lock, 0);
-    return NULL;
 }
 
 static void *release(void *argument)
@@ -165,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_wait_does_not_end_before_it_begins, set_up),
+        cmocka_unit_test_setup(a_caller_that_wakes_too_late_has_lost, set_up),
         cmocka_unit_test_setup(
             a_release_that_waited_too_long_is_not_sent, set_up),
     };
