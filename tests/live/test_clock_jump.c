@@ -3,8 +3,8 @@
  * The machine is suspended in the middle of an acquire: the clock jumps beyond
  * the lease at one reading of it after another.
  *
- * Invariant: an acquire that returns NXL_OK is held; where it is renewed, a loss
- * since its last look at the clock is reported.
+ * Invariant: an acquire that returns NXL_OK is held; where it is renewed, a
+ * loss since its last look at the clock is reported.
  */
 #include "renew_rig.h"
 
