@@ -8,11 +8,11 @@
  * A file:
  *
  *   machine life            what the next scenes drive: life (one lock, by the
- *                           interface that the simulator uses), line, acquire,
- *                           round (unit/scene_parts.h), several names
- *                           (scene_several.h), server (scene_server.h),
- *                           eligibility (scene_eligibility.h), cleanup
- *                           (scene_cleanup.h)
+ *                           interface that the simulator uses) and line
+ *                           (unit/scene_parts.h), acquire and round
+ *                           (scene_votes.h), several names (scene_several.h),
+ *                           server (scene_server.h), eligibility
+ *                           (scene_eligibility.h), cleanup (scene_cleanup.h)
  *   options servers=3       options of all scenes up to the next "options"
  *   NAME | STEPS | DOES | OPTIONS
  *                           one scene; the last column may be missing; a line

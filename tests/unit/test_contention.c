@@ -2,7 +2,7 @@
 /* Delays after rounds over several servers that were lost to other clients:
  * they grow by a step for each, and only for these. */
 #include "core/contention.h"
-#include "unit/scene_parts.h"
+#include "unit/scene_votes.h"
 
 #define SEEDS 200
 #define FIRST (10 * MS)

@@ -6,9 +6,9 @@
  */
 #include "unit/scene_cleanup.h"
 #include "unit/scene_eligibility.h"
-#include "unit/scene_parts.h"
 #include "unit/scene_server.h"
 #include "unit/scene_several.h"
+#include "unit/scene_votes.h"
 
 #include <glob.h>
 
