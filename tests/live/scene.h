@@ -133,7 +133,7 @@
  *                                loops, "pass 50 ms without a turn"
  *   until STEP                   again and again until it is as expected; 30 s
  *   until STEP, or STEP          until one of the two is
- *   until CALL then STEP         both, again and again
+ *   until CALLS then STEP        both, again and again; at most 4 calls
  *   in 600 ms STEP               as "until", but for so long; longer if the
  *                                machine is busy
  *   in a child STEP              by a child of fork(), which then ends

@@ -113,13 +113,15 @@ static void play_until(
 {
     int64_t end = test_now_ms() + most_ms;
     char *first = word_text(text).text, *then = cut_at(first, " then ");
-    char *what = then ? cut_at(first, ": ") : NULL;
+    char *calls[4] = {then ? cut_at(first, ": ") : NULL};
+    for (size_t i = 0; calls[i] && i < 3; i++)
+        calls[i + 1] = cut_at(calls[i], ", ");
     char *other = then ? NULL : cut_at(first, ", or ");
     size_t used = text_used;
     for (;;) {
         text_used = used;
-        if (what)
-            (void)play_value(first, what);
+        for (size_t i = 0; i < 4 && calls[i]; i++)
+            (void)play_value(first, calls[i]);
         if (play_step(then ? then : first) || (other && play_step(other)))
             break;
         if (test_now_ms() > end)
