@@ -53,7 +53,8 @@ static inline redisContext *connected(void)
 #define TOKEN_TEXT 37
 static inline void write_token(char text[TOKEN_TEXT], uint64_t token)
 {
-    sprintf(text, "00000000-0000-4000-8000-%012llu", (unsigned long long)token);
+    sprintf(text, "00000000-0000-4000-8000-%012llu",
+        (unsigned long long)token % 1000000000000);
 }
 
 static inline uint64_t token_of(const char *text)
