@@ -149,8 +149,8 @@ finish() {
 }
 
 # Most tests are asleep most of their time, so more at once than there are
-# processors; not many more, for they hold calls to their deadlines. Half as many
-# where it takes 3.5 ms to start a program: that machine is slow, or busy.
+# processors; not many more, for they hold calls to their deadlines. Half as
+# many where it takes 3.5 ms to start a program: that machine is slow, or busy.
 choose_jobs() {
     jobs=13 jobs_fake=6 jobs_instrumented=5
     begun_ms=$(date +%s%3N)

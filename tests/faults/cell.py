@@ -341,11 +341,11 @@ class Cell:
             try:
                 code = contender.process.wait(timeout=15)
             except Exception:
-                self.complain("a process did not end")
+                self.complain("HARM: a process did not end")
                 continue
             contender.record.died(stage.now_ns())
             if code != 0:
-                self.complain(f"a process ended with {code}")
+                self.complain(f"HARM: a process ended with {code}")
         ended = time.monotonic()
         limit = ended + (MAX_TTL_MS + 1000) / 1000
         self.left = self.stage.keys()

@@ -205,7 +205,7 @@ class Run:
                 crowd.join()
                 self.complaints.append("the workers did not come to an end")
             if crowd.failure:
-                self.complaints.append(str(crowd.failure))
+                self.complaints.append(f"HARM: {crowd.failure}")
             time.sleep(3 * TTL_MS / 1000)  # until the last lease is over
             seen = self.look()
         seen["killed"] = crowd.killed
@@ -218,10 +218,11 @@ class Run:
              self.ledger, "look", str(TTL_MS), "1", "0"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=self.said, text=True, check=False)
+        records, seen = {}, {}
         if done.returncode != 0:
             self.complaints.append("the records could not be read")
-        records, seen = {}, {}
-        for line in done.stdout.splitlines():
+            records = None
+        for line in [] if records is None else done.stdout.splitlines():
             words = line.split()
             if words[0] == "key":
                 records[int(words[1])] = (words[2], *map(int, words[3:]))
@@ -246,7 +247,7 @@ class Run:
         left = {"charged": len(charges), "twice": 0, "untold": 0,
                 "in_doubt": 0, "happened": 0, "noted": 0}
         for key in range(self.keys):
-            state, _, _, late, told, _ = records.get(
+            state, _, _, late, told, _ = (records or {}).get(
                 key, ("none", 0, 0, 0, 0, 0))
             made = charges.get(key, [])
             left["twice"] += len(made) > 1
@@ -255,19 +256,21 @@ class Run:
             if state in ("doubt", "begun"):
                 left["in_doubt"] += 1
                 left["happened"] += bool(made)
-            if self.mode != "forgets":
+            if self.mode != "forgets" and records is not None:
                 self.judge_key(key, state, told, made)
         seen.update(left)
         if self.mode in ("halt", "check") and left["twice"]:
-            self.complaints.append(f"{left['twice']} were charged twice")
+            self.complaints.append(f"HARM: {left['twice']} were charged twice")
         if left["untold"] and self.mode == "retry":
             self.complaints.append(
-                f"{left['untold']} were charged again without a doubt")
+                f"HARM: {left['untold']} were charged again without a doubt")
         if self.mode == "forgets" and not left["twice"]:
             self.complaints.append("no harm without a memory")
-        elif self.mode != "forgets" and seen.get("wrong", 1):
+        elif self.mode != "forgets" and records is not None and \
+                seen.get("wrong", 1):
             said = self.errors.read_text(errors="replace").splitlines()
-            self.complaints += said[:20] or ["said nothing"]
+            self.complaints += [
+                f"HARM: {line}" for line in said[:20] or ["said nothing"]]
 
     def judge_key(self, key, state, told, made):
         """What is in doubt stays so, until a late FAILED says that nothing
@@ -278,7 +281,7 @@ class Run:
             self.complaints.append(
                 f"key {key} is {state}, charged {len(made)} times")
         elif state == "done" and told not in (result for _, result in made):
-            self.complaints.append(f"key {key} has another result")
+            self.complaints.append(f"HARM: key {key} has another result")
 
     def close(self):
         self.proxy.close()
@@ -312,7 +315,9 @@ def play(mode, args):
             run.close()
     print(row(mode, run, seen), flush=True)
     for what in run.complaints[:30]:
-        print(f"NOT AS EXPECTED: {mode}: {what}", flush=True)
+        words = what.removeprefix("HARM: ")
+        kind = "NOT AS EXPECTED" if words == what else "HARM"
+        print(f"{kind}: {mode}: {words}", flush=True)
     return not run.complaints
 
 

@@ -131,7 +131,8 @@ class Week:
         self.seen["repeated"] += len(starts) > 1
         why = self.judge(left, lines, starts, dying, retries)
         if why:
-            self.complaints.append(f"{today}: {why}; {lines} {left}")
+            kind = "" if why.startswith("HARM: ") else "NOT AS EXPECTED: "
+            self.complaints.append(f"{kind}{why}, {today}; {lines} {left}")
 
     @staticmethod
     def at_work(hosts, dying, book):
@@ -158,10 +159,10 @@ class Week:
         if any(bool(text) != (code == 76) for code, text in said):
             return "something is said, or is not"
         if codes == {0} and "end" not in lines:
-            return "0, but the job did not end"
+            return "HARM: 0, but the job did not end"
         untold = [line for line in starts if line.split()[1] == "0"]
         if len(untold) > 1 or (not retries and len(starts) > 1):
-            return "it was repeated"
+            return "HARM: it was repeated"
         return None
 
 
@@ -182,7 +183,7 @@ def play(nxlock, line, options, nights, seed):
             week.server.kill()
     print(options or "halt", week.seen)
     for why in week.complaints:
-        print("NOT AS EXPECTED:", why)
+        print(why)
     struck = week.seen[harm]
     if not struck:
         print("NOT AS EXPECTED: no host died while it was at work")

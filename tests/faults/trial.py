@@ -59,7 +59,7 @@ class Process:
         """When it has ended: all that it has written down is read."""
         code = self.child.wait(CLOSE_S)
         if code not in (0, -signal.SIGTERM):
-            raise RuntimeError(f"{self.record.who} ended with {code}")
+            raise RuntimeError(f"HARM: {self.record.who} ended with {code}")
         self.record.read()
         self.record.close()
         self.record.path.unlink(missing_ok=True)
@@ -266,6 +266,22 @@ class Sum:
         return f"{self.event_name}, guard {self.guard}"
 
 
+class Unplayed:
+    """A cell that did not come to its end: no verdict on the lock."""
+
+    def __init__(self, event, guard, why):
+        self.event, self.guard, self.why = event, guard, why
+
+    def name(self):
+        return f"{self.event}, guard {self.guard}"
+
+    def row(self):
+        return f"| {self.event} | {self.guard} | {self.why} |"
+
+    def complaints(self):
+        yield self.why
+
+
 # Of a rig: its name; what it is; its events; the trial of a guard; its sum;
 # what the guard is in the cells of an event; the events of --short; what the
 # table shows; and the oldest servers that it can be played with.
@@ -278,7 +294,10 @@ def play(rig, options, name, guard):
     """With --short, one without the guard that proves nothing is played again:
     on a busy machine the failover may take longer than a lease."""
     for _ in range(SHORT_TRIES if options.short and guard != "on" else 1):
-        found = play_once(rig, options, name, guard)
+        try:
+            found = play_once(rig, options, name, guard)
+        except RuntimeError as error:
+            found = Unplayed(name, guard, str(error))
         if not list(found.complaints()):
             break
     return found

@@ -29,6 +29,8 @@ TAIL_LINES = 80
 FINAL = {"exclusion", "sim", "fuzz", "libfuzzer", "header", "api"}
 FOUND = re.compile(r"ERROR: (?!Leak)\w+Sanitizer|WARNING: \w+Sanitizer|"
                    r"runtime error:|Test failed with exception|^HARM: ", re.M)
+# What a program without cases (faults, once) says of its cells.
+UNEXPECTED = re.compile(r"^ *NOT AS EXPECTED: ", re.M)
 
 OK = re.compile(r"^\[ +OK \] ", re.M)
 BAD = re.compile(r"^\[ +(?:FAILED|ERROR) +\] (?!\d+ test)(\w[^\n]*)$", re.M)
@@ -69,7 +71,8 @@ def is_final(test, text):
         return True
     # No case failed: a crash, a time-out, a leak or a broken program. (A leak
     # beside a failed case may only be what that case did not tidy up.)
-    return (cases(text)[1] == 0 or test["result"] == "TIMEOUT" or
+    said = cases(text)[1] > 0 or UNEXPECTED.search(text)
+    return (not said or test["result"] == "TIMEOUT" or
             (test.get("returncode") or 0) < 0)
 
 
