@@ -75,13 +75,24 @@ def chosen(args):
 
 
 def play(work):
-    name, column, *rest = work
+    """With --short, a cell that is to show two holders and does not is played
+    again: on a busy machine too little happens in so short a time."""
+    name, column, *_, short = work
     fault = next(f for f in faults.FAULTS if f.name == name)
+    shows = fault.expected[column] != "ok"
+    for _ in range(stage.SHORT_TRIES if short and shows else 1):
+        seen = play_once(fault, *work[1:])
+        if stage.settled(seen["complaints"]):
+            break
+    return seen
+
+
+def play_once(fault, column, *rest):
     this = cell.Cell(fault, column, *rest)
     try:
         return this.run()
     except Exception:
-        return {"fault": name, "column": column,
+        return {"fault": fault.name, "column": column,
                 "expected": fault.expected[column],
                 "complaints": ["broken: " + traceback.format_exc()]}
 

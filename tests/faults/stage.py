@@ -22,6 +22,7 @@ import servers
 READY_S = 20
 LINE_MS = 15000  # after the last one asked for its place
 SERVED_S = 40  # until each contender is granted the lock again
+SHORT_TRIES = 3  # with --short: of a cell that is to show two holders
 
 
 def number(low, high, kind=int):
@@ -36,6 +37,11 @@ def number(low, high, kind=int):
                 f"{text!r} is no number from {low} to {high}")
         return value
     return read
+
+
+def settled(complaints):
+    """Whether a cell that shows two holders need not be played again."""
+    return not complaints or any(c.startswith("HARM: ") for c in complaints)
 
 
 def unplayed():

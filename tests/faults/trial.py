@@ -32,7 +32,6 @@ KINDS = {**{way: Kind(*of, False) for way, of in WAYS.items()},
 PROCESSES = 3     # of each kind
 LIFE_S = 0.2      # of one that is replaced, at least
 SHORT_LIFE_S = 0.6  # with --short: starting them is most of what it costs
-SHORT_TRIES = 3     # of a cell without the guard
 TURN_S = 0.02     # between two looks at all contenders
 AIM_S = 5         # until all kinds have been seen to hold it at a time
 TIMEOUT_MS = 300  # of a request
@@ -293,12 +292,13 @@ Rig = collections.namedtuple(
 def play(rig, options, name, guard):
     """With --short, one without the guard that proves nothing is played again:
     on a busy machine the failover may take longer than a lease."""
-    for _ in range(SHORT_TRIES if options.short and guard != "on" else 1):
+    tries = stage.SHORT_TRIES if options.short and guard != "on" else 1
+    for _ in range(tries):
         try:
             found = play_once(rig, options, name, guard)
         except RuntimeError as error:
             found = Unplayed(name, guard, str(error))
-        if not list(found.complaints()):
+        if stage.settled(list(found.complaints())):
             break
     return found
 
