@@ -47,7 +47,7 @@ static struct message some_message(void)
         m.token = standing;
     m.want_left = m.kind == MESSAGE_ACQUIRE && draw(2);
     if (m.kind == MESSAGE_RAISE)
-        m.number = model->data.fence[name] + draw(10) * 1000000;
+        m.number = model->data.fence[name] / (1 + draw(2)) + draw(10) * 1000000;
     return m;
 }
 
