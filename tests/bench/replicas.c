@@ -37,7 +37,7 @@ static int measure(int kind, int mode, int round)
     long before = redis_calls(primary, "wait");
 
     snprintf(url, sizeof(url), "%s%s", primary->unix_url,
-        mode ? "?timeout_ms=5000&wait_replicas=1" : "");
+        mode ? "?timeout_ms=30000&wait_replicas=1" : "");
     if (kinds[kind].run(&task, &sample) != 0 || !(sample.rate > 0))
         return case_fail("%s: %s", kinds[kind].words, sample.error);
     cycle_us[kind][mode][round] = 1e6 / sample.rate;
