@@ -37,7 +37,9 @@ static int measure(int kind, int mode, int round)
     long before = redis_calls(primary, "wait");
 
     snprintf(url, sizeof(url), "%s%s", primary->unix_url,
-        mode ? "?timeout_ms=30000&wait_replicas=1" : "");
+        mode ? "?timeout_ms=15000&wait_replicas=1&wait_ms=5000&"
+               "guard_failover=off"
+             : "");
     if (kinds[kind].run(&task, &sample) != 0 || !(sample.rate > 0))
         return case_fail("%s: %s", kinds[kind].words, sample.error);
     cycle_us[kind][mode][round] = 1e6 / sample.rate;
