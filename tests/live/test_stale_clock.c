@@ -98,16 +98,24 @@ static int set_up(void **state)
     return live_clean(state);
 }
 
+/* It reads for all of its client, as long as others hold that lock. */
+static nxl_lock *begin_reading(
+    struct waiter *reader, nxl_client *client, nxl_client *others)
+{
+    nxl_lock *taken = new_lock(others, "taken", 20000);
+    assert_result(nxl_lock_acquire(taken, 0), NXL_OK, taken);
+    waiter_start(reader, new_lock(client, "taken", 1000), 60000);
+    assert_eventually(redis_run(&server, "ZCARD", "{taken}:nxl-l", NULL) == 1);
+    return taken;
+}
+
 /* The reader of a client has read the clock, and stops. Another thread begins
  * an acquire, whose answer the reader then finds. */
 static void a_wait_does_not_end_before_it_begins(void **state)
 {
     static struct waiter waiter, caller;
     nxl_client *others = new_client(""), *client = new_client("");
-    nxl_lock *taken = new_lock(others, "taken", 20000);
-    assert_result(nxl_lock_acquire(taken, 0), NXL_OK, taken);
-    waiter_start(&waiter, new_lock(client, "taken", 1000), 60000);
-    assert_eventually(redis_run(&server, "ZCARD", "{taken}:nxl-l", NULL) == 1);
+    nxl_lock *taken = begin_reading(&waiter, client, others);
     atomic_store(&slow, waiter.thread);
     atomic_store(&armed, true);
     await_stopped();
@@ -138,10 +146,7 @@ static void a_caller_that_wakes_too_late_has_lost(void **state)
 {
     static struct waiter waiter, caller;
     nxl_client *others = new_client(""), *client = new_client("");
-    nxl_lock *taken = new_lock(others, "taken", 20000);
-    assert_result(nxl_lock_acquire(taken, 0), NXL_OK, taken);
-    waiter_start(&waiter, new_lock(client, "taken", 1000), 60000);
-    assert_eventually(redis_run(&server, "ZCARD", "{taken}:nxl-l", NULL) == 1);
+    nxl_lock *taken = begin_reading(&waiter, client, others);
     nxl_lock *lock = caller.lock = new_lock(client, "k", TTL_MS);
     atomic_store(&granted_late, lock);
     pthread_create(&caller.thread, NULL, acquire_slowly, &caller);
