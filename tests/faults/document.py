@@ -12,7 +12,7 @@ def line(seen):
                  f"{seen['overlaps']:3} overlaps {seen['lost']} lost "
                  f"({seen['lost_plain']} without the check)")
     return "\n".join([head] + [
-        c if c.startswith("HARM: ") else f"    NOT AS EXPECTED: {c}"
+        ("" if stage.is_harm(c) else "    ") + stage.told(c)
         for c in seen["complaints"]])
 
 

@@ -279,7 +279,7 @@ class Run:
             state in ("doubt", "begun") or state == "failed" and not made)
         if not fine:
             self.complaints.append(
-                f"key {key} is {state}, charged {len(made)} times")
+                f"HARM: key {key} is {state}, charged {len(made)} times")
         elif state == "done" and told not in (result for _, result in made):
             self.complaints.append(f"HARM: key {key} has another result")
 
@@ -315,9 +315,7 @@ def play(mode, args):
             run.close()
     print(row(mode, run, seen), flush=True)
     for what in run.complaints[:30]:
-        words = what.removeprefix("HARM: ")
-        kind = "NOT AS EXPECTED" if words == what else "HARM"
-        print(f"{kind}: {mode}: {words}", flush=True)
+        print(f"{stage.told(what)} ({mode})", flush=True)
     return not run.complaints
 
 

@@ -131,8 +131,7 @@ class Week:
         self.seen["repeated"] += len(starts) > 1
         why = self.judge(left, lines, starts, dying, retries)
         if why:
-            kind = "" if why.startswith("HARM: ") else "NOT AS EXPECTED: "
-            self.complaints.append(f"{kind}{why}, {today}; {lines} {left}")
+            self.complaints.append(f"{why}, {today}; {lines} {left}")
 
     @staticmethod
     def at_work(hosts, dying, book):
@@ -149,6 +148,11 @@ class Week:
     @staticmethod
     def judge(left, lines, starts, dying, retries):
         codes = {code for code, _ in left}
+        if codes == {0} and "end" not in lines:
+            return "HARM: 0, but the job did not end"
+        untold = [line for line in starts if line.split()[1] == "0"]
+        if len(untold) > 1 or (not retries and len(starts) > 1):
+            return "HARM: it was repeated"
         if not codes <= ({0} if retries or not dying else {0, 76}):
             return "an exit code"
         if len(codes) != 1:
@@ -158,11 +162,6 @@ class Week:
         said = [(code, re.sub(late, "", text)) for code, text in left]
         if any(bool(text) != (code == 76) for code, text in said):
             return "something is said, or is not"
-        if codes == {0} and "end" not in lines:
-            return "HARM: 0, but the job did not end"
-        untold = [line for line in starts if line.split()[1] == "0"]
-        if len(untold) > 1 or (not retries and len(starts) > 1):
-            return "HARM: it was repeated"
         return None
 
 
@@ -183,7 +182,7 @@ def play(nxlock, line, options, nights, seed):
             week.server.kill()
     print(options or "halt", week.seen)
     for why in week.complaints:
-        print(why)
+        print(stage.told(why))
     struck = week.seen[harm]
     if not struck:
         print("NOT AS EXPECTED: no host died while it was at work")

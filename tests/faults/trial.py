@@ -265,17 +265,15 @@ class Sum:
         return f"{self.event_name}, guard {self.guard}"
 
 
-class Unplayed:
+class Unplayed(Sum):
     """A cell that did not come to its end: no verdict on the lock."""
 
-    def __init__(self, event, guard, why):
-        self.event, self.guard, self.why = event, guard, why
-
-    def name(self):
-        return f"{self.event}, guard {self.guard}"
+    def __init__(self, rig, name, guard, options, why):
+        super().__init__(rig, name, guard, options)
+        self.why = why
 
     def row(self):
-        return f"| {self.event} | {self.guard} | {self.why} |"
+        return f"| {self.event_name} | {self.guard} | {self.why} |"
 
     def complaints(self):
         yield self.why
@@ -297,7 +295,7 @@ def play(rig, options, name, guard):
         try:
             found = play_once(rig, options, name, guard)
         except RuntimeError as error:
-            found = Unplayed(name, guard, str(error))
+            found = Unplayed(rig, name, guard, options, str(error))
         if stage.settled(list(found.complaints())):
             break
     return found
