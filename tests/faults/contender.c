@@ -5,6 +5,7 @@
  * one that was killed is true. A line is a letter and numbers, times in ns of
  * CLOCK_BOOTTIME:
  *
+ *     S NOW            it has begun, and asks from now on
  *     B ATTEMPT NOW DEADLINE FENCE    held; asked for at ATTEMPT
  *     X DEADLINE       prolonged      W NOW    held, and about to write
  *     L NOW            not held any more       E NOW    the release begins
@@ -289,6 +290,7 @@ int main(int argc, char **argv)
     int ask_ms = (int)strtol(argv[8], NULL, 10);
     if (ask_ms > 0)
         askers_start(me.client, me.ttl_ms, ask_ms, note_mix_up);
+    note("S %llu\n", N(nxl_now_ns()));
     contend();
     askers_stop();
     uint64_t began = nxl_now_ns();

@@ -23,13 +23,12 @@ import sys
 import time
 
 import stage
-from trial import KINDS, NEVER_S, WAYS, Rig, Sum, Trial, main
+from trial import BUSY_S, KINDS, NEVER_S, WAYS, Rig, Sum, Trial, main
 
 MARGIN_S = 1.5    # until the first grant, after the pause of the guard
 SLACK_S = 0.3     # the same without the guard, after the promotion
 NOTED_S = 0.1     # after a grant
 STALE_S = 2       # SERVER_STALE_MS of src/net/state.h
-BUSY_S = 10       # later than that, in the test, which runs beside others
 # play: what happens. loses: locks. lost: what is granted reaches no replica.
 # ttl_ms: of the leases, just short enough for a pause that is counted in whole
 # seconds; left_s: of their holds, when it happens. rest_s: it is watched for so

@@ -28,7 +28,7 @@ HOSTS = ("db1", "db2", "db3")
 LOCAL = "/usr/local/bin/"
 MARK = "ONCE_CRON_HOST"
 RETRY = "--on-doubt retry "  # of the page's line
-TTL = "1s"
+TTL = "2s"
 LATE_S = 30
 MOST_WEEKS = 5  # without a host that died at work
 

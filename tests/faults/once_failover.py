@@ -111,7 +111,7 @@ class Run:
             before = self.told()
             trial.follow()
             trial.move()
-            self.rest(crowd, REST_S)
+            self.work(crowd, REST_S, replicas=2)
             seen["after"] = self.told() - before
             crowd.over = True
             crowd.join()

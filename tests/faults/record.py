@@ -55,6 +55,7 @@ class Record:
         self.file, self.rest = None, b""
         self.holds, self.late, self.mixed_up = [], [], 0
         self.acquires, self.releases = [], []  # (result, when)
+        self.begun = None  # when the process that is there now began to ask
         self.messages = collections.Counter()
 
     def read(self):
@@ -72,6 +73,9 @@ class Record:
                 self.holds[-1].loss = rest
                 continue
             getattr(self, "on_" + kind)(*map(int, rest.split()))
+
+    def on_S(self, now):
+        self.begun = now
 
     def on_B(self, attempt, now, deadline, fence):
         # A deadline of 0 was over before it could be read.

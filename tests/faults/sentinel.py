@@ -26,7 +26,7 @@ import time
 import stage
 from naive import Naive
 from resp import at_socket
-from trial import KINDS, NEVER_S, Rig, Sum, Trial, main
+from trial import BUSY_S, KINDS, NEVER_S, Rig, Sum, Trial, main
 
 DOWN_AFTER_MS = 1000
 FAILOVER_TIMEOUT_MS = 4000
@@ -37,7 +37,6 @@ CONFIRM_S = 2       # CONFIRM_VALID_MS of src/core/confirm.h
 MARGIN_S = 1.5
 SLACK_S, LATEST_S = 0.3, 1.2
 LEAST = 5
-BUSY_S = 10         # later than that, in the test, which runs beside others
 OLD, NEW = 31, 32   # addresses of the programs, 127.0.0.OLD on the old side
 # play: what happens. loses: locks. old_grants: the former primary may go on
 # granting when it is not named any more, so that the first grant without the
@@ -290,12 +289,13 @@ class Sentinels(Trial):
                      h.begin > self.healed]
         first = min((h.begin for h in holds if h.begin > since),
                     default=self.began + NEVER_S * 10**9)
-        wait_s = (first - possible) / 1e9
+        return (first - self.began) / 1e9, (first - possible) / 1e9
+
+    def note_late(self, kind, wait_s):
         if self.guard == "on" and wait_s > self.needed_s + MARGIN_S:
             self.text += f"\n    {kind}: late; the Sentinels: " + ", ".join(
                 f"q{i} {port} at {(at - self.began) / 1e9:.2f}"
                 for at, i, port in self.naming.changes if at > self.began)
-        return (first - self.began) / 1e9, wait_s
 
     def stop(self):
         if self.naming:
