@@ -474,17 +474,10 @@ static bool has_taken_over(struct redis *r)
     return server_number(r, "replication", "connected_slaves") == 1;
 }
 
-/* As after SENTINEL FAILOVER ... COORDINATED of Valkey 9: the former primary
- * has handed over all its locks, so others need not wait for the pause of 9 s.
- */
-static void a_hand_over_needs_no_pause(void **state)
+/* As after SENTINEL FAILOVER ... COORDINATED of Valkey 9. */
+static void hand_over(struct redis *former, struct redis *next)
 {
-    struct redis *former = find_primary(), *next = other_than(former);
-    nxl_client *client = client_by(SENTINELS, "svc", "");
     char monitor[64];
-    nxl_lock *held = kept_lock(client, "k", &OPTIONS(.ttl_ms = TTL_MS));
-    nxl_lock *other = new_lock(client, "other", TTL_MS);
-    assert_result(nxl_lock_acquire(held, PAUSE_MS), NXL_OK, held);
     assert_eventually(has_taken_over(former));
     told(former, "FAILOVER");
     assert_eventually(has_taken_over(next));
@@ -494,12 +487,37 @@ static void a_hand_over_needs_no_pause(void **state)
         told(&sentinels[i], "SENTINEL REMOVE svc");
         told(&sentinels[i], monitor);
     }
-    assert_result(nxl_lock_acquire(other, 5000), NXL_OK, other);
-    assert_true(is_at(client, next->url));
-    assert_true(nxl_lock_held(held));
-    assert_result(nxl_lock_release(held), NXL_OK, held);
+}
+
+/* The former primary has handed over all its locks, so others need not wait for
+ * the pause of 9 s: a client has asked it in time. */
+static bool goes_on_after_a_hand_over(void)
+{
+    struct redis *former = find_primary(), *next = other_than(former);
+    nxl_client *client = client_by(SENTINELS, "svc", "");
+    nxl_lock *held = kept_lock(client, "k", &OPTIONS(.ttl_ms = TTL_MS));
+    nxl_lock *other = new_lock(client, "other", TTL_MS);
+    assert_result(nxl_lock_acquire(held, PAUSE_MS), NXL_OK, held);
+    hand_over(former, next);
+    bool granted = nxl_lock_acquire(other, 5000) == NXL_OK;
+    if (granted) {
+        assert_true(is_at(client, next->url));
+        assert_true(nxl_lock_held(held));
+        assert_result(nxl_lock_release(held), NXL_OK, held);
+    } else
+        print_message("%s\n", nxl_lock_errmsg(other));
     end(other, NULL);
     end(held, client);
+    return granted;
+}
+
+/* A client on a busy machine may not ask in time. */
+static void a_hand_over_needs_no_pause(void **state)
+{
+    bool granted = false;
+    for (int tries = 3; tries > 0 && !granted; tries--)
+        granted = goes_on_after_a_hand_over();
+    assert_true(granted);
 }
 
 #define sentinel_test(function) cmocka_unit_test_setup(function, set_up)

@@ -455,7 +455,7 @@ void redis_promote(struct redis *r)
     redis_run(r, "SLAVEOF", "NO", "ONE", NULL);
 }
 
-static bool has_copied(struct redis *r)
+bool redis_has_copied(struct redis *r)
 {
     redisReply *info = redis_command(r, "INFO", "replication", NULL);
     bool up = info->str && strstr(info->str, "master_link_status:up");
@@ -469,7 +469,7 @@ void redis_copy(struct redis *r, const struct redis *primary)
 
     snprintf(port, sizeof(port), "%u", (unsigned)primary->plain_port);
     redis_follow(r, port);
-    assert_eventually(has_copied(r));
+    assert_eventually(redis_has_copied(r));
 }
 
 static void version_of(struct redis *r, char version[32])

@@ -99,6 +99,8 @@ long redis_calls(struct redis *r, const char *command);
  * writes), or a primary; by the name that REPLICAOF had before Redis 5.0. */
 void redis_follow(struct redis *r, const char *port);
 void redis_promote(struct redis *r);
+/* Is it a replica that has a copy of its primary? */
+bool redis_has_copied(struct redis *r);
 /* It follows that server; returns when it has a copy of it. */
 void redis_copy(struct redis *r, const struct redis *primary);
 
