@@ -149,8 +149,8 @@ finish() {
 }
 
 # Most tests are asleep most of their time, so more at once than there are
-# processors; not many more, for they hold calls to their deadlines. Half as
-# many where it takes 3.5 ms to start a program: that machine is slow, or busy.
+# processors; not many more, for they hold calls to their deadlines. A third of
+# that where it takes 3.5 ms to start a program: that machine is slow, or busy.
 choose_jobs() {
     jobs=13 jobs_fake=6 jobs_instrumented=5
     begun_ms=$(date +%s%3N)
@@ -160,7 +160,7 @@ choose_jobs() {
         tries=$((tries - 1))
     done
     start_us=$((($(date +%s%3N) - begun_ms) * 10))
-    [ $start_us -lt 3500 ] || jobs=6 jobs_fake=3 jobs_instrumented=3
+    [ $start_us -lt 3500 ] || jobs=4 jobs_fake=2 jobs_instrumented=2
     say "a program starts in $start_us us: $jobs tests at once"
 }
 choose_jobs
