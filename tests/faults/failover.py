@@ -23,7 +23,7 @@ import sys
 import time
 
 import stage
-from trial import BUSY_S, KINDS, NEVER_S, WAYS, Rig, Sum, Trial, main
+from trial import KINDS, NEVER_S, WAYS, Rig, Sum, Trial, late_s, main
 
 MARGIN_S = 1.5    # until the first grant, after the pause of the guard
 SLACK_S = 0.3     # the same without the guard, after the promotion
@@ -281,7 +281,7 @@ class Cell(Sum):
         yield from self.of_guard() if self.guard == "on" else self.without()
 
     def of_guard(self):
-        slack = BUSY_S if self.options.short else 0
+        slack = late_s(self.options)
         limit = slack + (self.event.limit_s or
                          needed_s(self.event.ttl_ms) + MARGIN_S)
         typical = (max if self.event.each else nine_tenths

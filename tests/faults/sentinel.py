@@ -26,7 +26,7 @@ import time
 import stage
 from naive import Naive
 from resp import at_socket
-from trial import BUSY_S, KINDS, NEVER_S, Rig, Sum, Trial, main
+from trial import KINDS, NEVER_S, Rig, Sum, Trial, late_s, main
 
 DOWN_AFTER_MS = 1000
 FAILOVER_TIMEOUT_MS = 4000
@@ -434,7 +434,7 @@ class Cell(Sum):
 
     def of_first(self, due, slack, latest=None):
         """Of all kinds together, in half of the runs, and in all."""
-        busy = BUSY_S if self.options.short else 0
+        busy = late_s(self.options)
         waits = [min(run) for run in zip(*self.after.values())]
         if statistics.median(waits) > due + slack + busy:
             yield f"the first grant came after {statistics.median(waits):.2f} s"

@@ -22,7 +22,7 @@ import servers
 READY_S = 20
 LINE_MS = 15000  # after the last one asked for its place
 SERVED_S = 40  # until each contender is granted the lock again
-SHORT_TRIES = 3  # with --short: of a cell that is to show two holders
+SHORT_TRIES = 3  # with --short: of a cell that has proved nothing yet
 
 
 def number(low, high, kind=int):

@@ -32,12 +32,16 @@ KINDS = {**{way: Kind(*of, False) for way, of in WAYS.items()},
 PROCESSES = 3     # of each kind
 LIFE_S = 0.2      # of one that is replaced, at least, once it asks
 SHORT_LIFE_S = 0.6  # with --short: starting them is most of what it costs
-BUSY_S = 10         # later than is due, in --short, which runs beside others
 TURN_S = 0.02     # between two looks at all contenders
 AIM_S = 5         # until all kinds have been seen to hold it at a time
 TIMEOUT_MS = 300  # of a request
 NEVER_S = 99      # stands for a first grant that did not come
 CLOSE_S = 60      # until a process that was told to end has ended
+
+
+def late_s(options):
+    """How much later a first grant may come: --short runs beside others."""
+    return 10 if options.short else 0
 
 
 class Process:
@@ -128,7 +132,7 @@ class Trial:
         self.programs = pathlib.Path(options.programs)
         self.event, self.guard = event, guard
         self.life_s = SHORT_LIFE_S if options.short else LIFE_S
-        self.late_s = BUSY_S if options.short else 0
+        self.late_s = late_s(options)
         self.hold_ms = event.ttl_ms * 9 // 10
         self.contenders, self.began = [], 0
         for kind in self.kinds:
@@ -318,8 +322,10 @@ def play(rig, options, name, guard):
             found = play_once(rig, options, name, guard)
         except RuntimeError as error:
             found = Unplayed(rig, name, guard, options, str(error))
-        played = guard == "on" and not isinstance(found, Unplayed)
-        if played or stage.settled(list(found.complaints())):
+        else:
+            if guard == "on":
+                break
+        if stage.settled(list(found.complaints())):
             break
     return found
 
