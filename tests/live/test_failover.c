@@ -17,7 +17,8 @@ static void cut_off(void)
     redis_follow(replica, "1");
 }
 
-/* This server has been the primary for a minute, as a client has noted. */
+/* This server has been the primary for a minute, as a client has noted: by a
+ * key that stays for 400 days (marker.lua). */
 static void mark_as_old(struct redis *r)
 {
     char mark[128], history[64] = "";
