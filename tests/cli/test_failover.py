@@ -50,7 +50,9 @@ class Pair:
                                        str(self.ports[self.primary]))
         self.lead_to(self.primary)
         return await_(lambda: self.of(self.replica, "replication",
-                                      "master_link_status") == "up") and \
+                                      "master_link_status") == "up" and
+                      "state=online" in self.of(self.primary, "replication",
+                                                "slave0")) and \
             await_(lambda: self.run("run", "settled", "-n", "--",
                                     "true").returncode == 0)
 

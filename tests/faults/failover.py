@@ -103,6 +103,9 @@ class Failover(Trial):
             self.follow(i)
             stage.await_true(lambda i=i: self.group.has_link(i),
                              "a replica is connected")
+        stage.await_true(
+            lambda: self.now().sends_to() == len(list(self.replicas())),
+            "the primary sends to all replicas")
         self.now().ask("FLUSHALL")
         self.group.move()
         if self.guard == "on":

@@ -183,6 +183,8 @@ class Sentinels(Trial):
                 lambda n=node: n.server.info(
                     "replication", "master_link_status") == "up",
                 "a replica is connected")
+        stage.await_true(lambda: self.old.server.sends_to() == 2,
+                         "the primary sends to both replicas")
         for node in self.sentinels:
             node.server = Sentinel(
                 directory, node.name, list(self.lines_of(node)))

@@ -157,6 +157,11 @@ class Server(servers.Server):
                 return line.split(":", 1)[1]
         return None
 
+    def sends_to(self):
+        """How many replicas it sends what is written. After their copy of all
+        it may wait for a second before it does, with their link up."""
+        return self.ask("INFO", "replication").count(",state=online,")
+
     def cut_power(self, word):
         """Killed; and its file ends in front of the first command with this
         word, as if nothing of that and of what follows had reached the
@@ -297,10 +302,11 @@ class Stage:
 
     def follow(self):
         """The replica copies the primary, and has all of it."""
-        copy = self.servers[self.copy]
+        copy, primary = self.servers[self.copy], self.servers[self.primary]
         copy.ask("REPLICAOF", "127.0.0.1", self.links[self.primary].port)
         await_true(lambda: copy.info("replication", "master_link_status")
-                   == "up", "the replica is connected")
+                   == "up" and primary.sends_to() == 1,
+                   "the replica is connected")
 
     def move_place(self):
         """Who dials from now on meets the present primary."""

@@ -93,10 +93,11 @@ static void launch(struct redis *r)
     r->frozen = false;
 }
 
-static const char *password_of(const struct redis *r)
+/* What it was started with, or NULL. */
+static const char *option_of(const struct redis *r, const char *name)
 {
     for (size_t i = 0; i + 1 < r->extras; i++)
-        if (strcmp(r->extra[i], "--requirepass") == 0)
+        if (strcmp(r->extra[i], name) == 0)
             return r->extra[i + 1];
     return NULL;
 }
@@ -112,7 +113,7 @@ static void disconnect(struct redis *r)
 static bool answers(struct redis *r)
 {
     struct timeval limit = {READY_MS / 1000, 0};
-    const char *password = password_of(r);
+    const char *password = option_of(r, "--requirepass");
     redisReply *reply;
     bool good;
 
@@ -455,21 +456,32 @@ void redis_promote(struct redis *r)
     redis_run(r, "SLAVEOF", "NO", "ONE", NULL);
 }
 
-bool redis_has_copied(struct redis *r)
+static bool replication_says(struct redis *r, const char *text)
 {
     redisReply *info = redis_command(r, "INFO", "replication", NULL);
-    bool up = info->str && strstr(info->str, "master_link_status:up");
+    bool says = info->str && strstr(info->str, text);
     freeReplyObject(info);
-    return up;
+    return says;
 }
 
-void redis_copy(struct redis *r, const struct redis *primary)
+bool redis_has_copied(struct redis *r, struct redis *primary)
+{
+    char port[8], online[48];
+    const char *own = option_of(r, "--port");
+
+    snprintf(port, sizeof(port), "%u", (unsigned)r->plain_port);
+    snprintf(online, sizeof(online), ",port=%s,state=online", own ? own : port);
+    return replication_says(r, "master_link_status:up") &&
+           replication_says(primary, online);
+}
+
+void redis_copy(struct redis *r, struct redis *primary)
 {
     char port[8];
 
     snprintf(port, sizeof(port), "%u", (unsigned)primary->plain_port);
     redis_follow(r, port);
-    assert_eventually(redis_has_copied(r));
+    assert_eventually(redis_has_copied(r, primary));
 }
 
 static void version_of(struct redis *r, char version[32])
