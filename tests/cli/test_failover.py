@@ -44,15 +44,19 @@ class Pair:
         return found[1] if found else ""
 
     def settle(self):
-        """The primary has a replica, and has been one for long enough."""
-        self.servers[self.primary].cli("REPLICAOF", "NO", "ONE")
-        self.servers[self.replica].cli("REPLICAOF", "127.0.0.1",
-                                       str(self.ports[self.primary]))
+        """The primary has been one for long enough, and sends what is written
+        to its replica."""
+        primary, replica = (self.servers[i]
+                            for i in (self.primary, self.replica))
+        primary.cli("REPLICAOF", "NO", "ONE")
+        replica.cli("REPLICAOF", "127.0.0.1", str(self.ports[self.primary]))
         self.lead_to(self.primary)
-        return await_(lambda: self.of(self.replica, "replication",
-                                      "master_link_status") == "up" and
-                      "state=online" in self.of(self.primary, "replication",
-                                                "slave0")) and \
+        await_(lambda: self.of(self.replica, "replication",
+                               "master_link_status") == "up")
+        now = str(time.monotonic_ns())
+        primary.cli("SET", "copied", now)
+        return await_(lambda: replica.cli("GET", "copied") ==
+                      now.encode() + b"\n") and \
             await_(lambda: self.run("run", "settled", "-n", "--",
                                     "true").returncode == 0)
 

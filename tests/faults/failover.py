@@ -101,11 +101,8 @@ class Failover(Trial):
         self.now().ask("REPLICAOF", "NO", "ONE")
         for i in self.replicas():
             self.follow(i)
-            stage.await_true(lambda i=i: self.group.has_link(i),
-                             "a replica is connected")
-        stage.await_true(
-            lambda: self.now().sends_to() == len(list(self.replicas())),
-            "the primary sends to all replicas")
+        stage.await_copies(self.now(),
+                           [self.servers[i] for i in self.replicas()])
         self.now().ask("FLUSHALL")
         self.group.move()
         if self.guard == "on":

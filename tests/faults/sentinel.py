@@ -178,13 +178,8 @@ class Sentinels(Trial):
                 directory, node.name, self.arguments_of(node))
         for node in self.servers[1:]:
             node.ask("REPLICAOF", "127.0.0.1", self.old.port)
-        for node in self.servers[1:]:
-            stage.await_true(
-                lambda n=node: n.server.info(
-                    "replication", "master_link_status") == "up",
-                "a replica is connected")
-        stage.await_true(lambda: self.old.server.sends_to() == 2,
-                         "the primary sends to both replicas")
+        stage.await_copies(self.old.server,
+                           [node.server for node in self.servers[1:]])
         for node in self.sentinels:
             node.server = Sentinel(
                 directory, node.name, list(self.lines_of(node)))

@@ -120,6 +120,18 @@ def await_true(condition, what, seconds=READY_S):
         time.sleep(0.003)
 
 
+def await_copies(primary, replicas):
+    """They have a copy of it, and are sent what is written there, which may
+    begin a second later."""
+    await_true(lambda: all(
+        one.info("replication", "master_link_status") == "up"
+        for one in replicas), "the replicas have a copy")
+    primary.ask("SET", "copied", "")
+    await_true(lambda: all(one.ask("EXISTS", "copied") for one in replicas),
+               "the replicas are sent what is written")
+    primary.ask("DEL", "copied")
+
+
 def start(arguments, **more):
     """A process that does not outlive this one."""
     return subprocess.Popen(
@@ -156,11 +168,6 @@ class Server(servers.Server):
             if line.startswith(name + ":"):
                 return line.split(":", 1)[1]
         return None
-
-    def sends_to(self):
-        """How many replicas it sends what is written. After their copy of all
-        it may wait for a second before it does, with their link up."""
-        return self.ask("INFO", "replication").count(",state=online,")
 
     def cut_power(self, word):
         """Killed; and its file ends in front of the first command with this
@@ -304,9 +311,7 @@ class Stage:
         """The replica copies the primary, and has all of it."""
         copy, primary = self.servers[self.copy], self.servers[self.primary]
         copy.ask("REPLICAOF", "127.0.0.1", self.links[self.primary].port)
-        await_true(lambda: copy.info("replication", "master_link_status")
-                   == "up" and primary.sends_to() == 1,
-                   "the replica is connected")
+        await_copies(primary, [copy])
 
     def move_place(self):
         """Who dials from now on meets the present primary."""

@@ -93,11 +93,10 @@ static void launch(struct redis *r)
     r->frozen = false;
 }
 
-/* What it was started with, or NULL. */
-static const char *option_of(const struct redis *r, const char *name)
+static const char *password_of(const struct redis *r)
 {
     for (size_t i = 0; i + 1 < r->extras; i++)
-        if (strcmp(r->extra[i], name) == 0)
+        if (strcmp(r->extra[i], "--requirepass") == 0)
             return r->extra[i + 1];
     return NULL;
 }
@@ -113,7 +112,7 @@ static void disconnect(struct redis *r)
 static bool answers(struct redis *r)
 {
     struct timeval limit = {READY_MS / 1000, 0};
-    const char *password = option_of(r, "--requirepass");
+    const char *password = password_of(r);
     redisReply *reply;
     bool good;
 
@@ -456,23 +455,12 @@ void redis_promote(struct redis *r)
     redis_run(r, "SLAVEOF", "NO", "ONE", NULL);
 }
 
-static bool replication_says(struct redis *r, const char *text)
+bool redis_has_copied(struct redis *r)
 {
     redisReply *info = redis_command(r, "INFO", "replication", NULL);
-    bool says = info->str && strstr(info->str, text);
+    bool up = info->str && strstr(info->str, "master_link_status:up");
     freeReplyObject(info);
-    return says;
-}
-
-bool redis_has_copied(struct redis *r, struct redis *primary)
-{
-    char port[8], online[48];
-    const char *own = option_of(r, "--port");
-
-    snprintf(port, sizeof(port), "%u", (unsigned)r->plain_port);
-    snprintf(online, sizeof(online), ",port=%s,state=online", own ? own : port);
-    return replication_says(r, "master_link_status:up") &&
-           replication_says(primary, online);
+    return up;
 }
 
 void redis_copy(struct redis *r, struct redis *primary)
@@ -481,7 +469,10 @@ void redis_copy(struct redis *r, struct redis *primary)
 
     snprintf(port, sizeof(port), "%u", (unsigned)primary->plain_port);
     redis_follow(r, port);
-    assert_eventually(redis_has_copied(r, primary));
+    assert_eventually(redis_has_copied(r));
+    redis_run(primary, "SET", "copied", "", NULL);
+    assert_eventually(redis_exists(r, "copied"));
+    redis_run(primary, "DEL", "copied", NULL);
 }
 
 static void version_of(struct redis *r, char version[32])

@@ -99,11 +99,10 @@ long redis_calls(struct redis *r, const char *command);
  * writes), or a primary; by the name that REPLICAOF had before Redis 5.0. */
 void redis_follow(struct redis *r, const char *port);
 void redis_promote(struct redis *r);
-/* Does it have a copy of that primary, and is it sent what is written from now
- * on? After the copy a primary may wait for a second before it sends more, and
- * the replica says nothing of that: the primary does, by calling it online. */
-bool redis_has_copied(struct redis *r, struct redis *primary);
-/* It follows that server; returns when it has copied it. */
+/* Is it a replica that has a copy of its primary? That may wait for a second
+ * before it sends what is written afterwards. */
+bool redis_has_copied(struct redis *r);
+/* It follows that server; returns when it is sent what is written there. */
 void redis_copy(struct redis *r, struct redis *primary);
 
 /* These skip the test, from its body or its fixture, if the server lacks what
