@@ -11,6 +11,7 @@ import tempfile
 
 CASE = "[       OK ] one\n"
 BROKEN = CASE + "[  FAILED  ] two\n 1 FAILED TEST(S)\n"
+BOTH = "[  FAILED  ] one\n[  FAILED  ] two\n 2 FAILED TEST(S)\n"
 LEAK = "==1==ERROR: LeakSanitizer: detected memory leaks\n"
 FOUND = "==1==ERROR: AddressSanitizer: heap-use-after-free on\n"
 CAUGHT = (CASE + "[  ERROR   ] --- Test failed with exception: Segmentation "
@@ -33,6 +34,10 @@ ROWS = (
     ("a cell with harm", "faults", "FAIL", 1,
      "NOT AS EXPECTED: x\nHARM: two holders\n", (0, 1, 0), False),
     ("two holders", "live+exclusion", "FAIL", 1, BROKEN, (1, 1, 0), False),
+    ("late where two holders are looked for", "live+exclusion", "FAIL", 1,
+     "never came true: x\nit took 900 ms: too late\n" + BOTH, (0, 0, 0), True),
+    ("late in one of two cases", "live+exclusion", "FAIL", 1,
+     "it took 900 ms: too late\n" + BOTH, (0, 2, 0), False),
     ("two holders, TAP", "live+exclusion", "ERROR", 1, TAP, (1, 1, 1), False),
     ("a late guard", "guards", "FAIL", 1, BROKEN, (0, 0, 0), True),
     ("a guard that does not help", "guards", "FAIL", 1, "HARM: x\n" + BROKEN,

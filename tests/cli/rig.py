@@ -174,6 +174,13 @@ class Tap:
               f"{self.about}{name}", flush=True)
         return good
 
+    def excludes(self, good, name, note=""):
+        """A check that there were no two holders. If there were, that counts,
+        whatever a second run would see (../support/tally.py)."""
+        if not self.check(good, name, note):
+            print(f"HARM: {self.about}{name}", flush=True)
+        return good
+
     def equal(self, got, wanted, name):
         return self.check(got == wanted, name, f"{got!r}\nis not {wanted!r}")
 

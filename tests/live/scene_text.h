@@ -280,7 +280,8 @@ static inline bool meets_time(struct words *words, const struct outcome *o)
         took = o->ended_ms - number_of(take(words));
     struct word took_word = word_number(took);
     return in_range(range, LATE_MS, &took_word) ||
-           mismatch("it took %lld ms", (long long)took);
+           mismatch("it took %lld ms%s", (long long)took,
+               in_range(range, INT64_MAX / 2, &took_word) ? ": too late" : "");
 }
 
 static inline bool meets_lease(struct words *words, const struct outcome *o)

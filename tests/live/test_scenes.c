@@ -124,8 +124,10 @@ static void play_until(
             (void)play_value(first, calls[i]);
         if (play_step(then ? then : first) || (other && play_step(other)))
             break;
-        if (test_now_ms() > end)
+        if (test_now_ms() > end) {
+            print_error("never came true: %s\n", text);
             fail_at(step);
+        }
         let_pass(1);
     }
 }

@@ -11,7 +11,8 @@ With AGAIN, a failure that the machine may have caused (a test was late because
 others had the processor) is printed, but not counted: the program's name is
 written to that file, and the caller runs it once more, alone. Some failures
 always count, because a second run that passes would not refute them: those of a
-suite of FINAL, a crash, a time-out, a leak, and what a sanitizer found.
+suite of FINAL, if more failed in it than what only came too late, a crash, a
+time-out, a leak, and what a sanitizer found.
 
 Exits with 0 when no program failed, with 3 when one did, counted or not; with
 any other code nothing was counted.
@@ -24,11 +25,13 @@ import sys
 TAIL_LINES = 80
 
 # exclusion: two holders that were seen once are two holders. A program that
-# looks for other things as well (guards, faults) prints HARM for that. The
-# other suites do the same in each run.
+# looks for other things as well (guards, faults, those of the command) prints
+# HARM for that. The other suites do the same in each run.
 FINAL = {"exclusion", "sim", "fuzz", "libfuzzer", "header", "api"}
 FOUND = re.compile(r"ERROR: (?!Leak)\w+Sanitizer|WARNING: \w+Sanitizer|"
                    r"runtime error:|Test failed with exception|^HARM: ", re.M)
+# What a case says that failed because something came too late, or not at all.
+LATE = re.compile(r"^never came true: |\d ms: too late$", re.M)
 # What a program without cases (faults, once) says of its cells.
 UNEXPECTED = re.compile(r"^ *NOT AS EXPECTED: ", re.M)
 
@@ -67,7 +70,8 @@ def count(test):
 def is_final(test, text):
     """Whether a failure counts, whatever a second run would say."""
     suites = test["name"].split(" / ")[0].split(":")[-1].split("+")
-    if FINAL.intersection(suites) or FOUND.search(text):
+    late = 0 < cases(text)[1] <= len(LATE.findall(text))
+    if FINAL.intersection(suites) and not late or FOUND.search(text):
         return True
     # No case failed: a crash, a time-out, a leak or a broken program. (A leak
     # beside a failed case may only be what that case did not tidy up.)
