@@ -62,7 +62,7 @@ class Terminal:
             command, start_new_session=True, preexec_fn=begin,
             pass_fds=(), **streams)
         os.close(slave)
-        self.screen = b""
+        self.screen = bytearray()
         self.drain = threading.Thread(target=self.read, daemon=True)
         self.drain.start()
 

@@ -64,7 +64,7 @@ CASES = (
      "acquired 'e', 'd', ... and 'a' at once"),
     (FREE, "run a --also=--odd -v -- true", 0, "acquired 'a' and '--odd'"),
     (FREE, "run a --also b -n -- false", 1),
-    (FREE, "run a --also b --ttl 1s -v -- sleep 1", 0,
+    (FREE, "run a --also b --ttl 2500ms -v -- sleep 1", 0,
      "renewed 'a' and 'b', ", "released 'a' and 'b'"),
     (FREE, "wait b --also a -v", 0, "'b' and 'a' are free; waited"),
     (FREE, "run a --also b --permits 3 --weight 2 -v -- true", 0,
@@ -76,8 +76,8 @@ CASES = (
     (OTHER, "run a --also b -n -v -- true", 75, "'b' is held by"),
     (OTHER, "run a --also b -n -E 3 -v -- true", 3, "'b' is held by"),
     (OTHER, "run a --also b -w 50ms -v -- true", 75, "'b' is held by"),
-    (OTHER, "run c --also b --also a -w 1500ms -v -- true", 75,
-     "waiting for 'b': held by", "'b' is held by"),
+    (OTHER, "run c --also b --also a -w 50ms -v -- true", 75,
+     "'b' is held by"),
     (OTHER, "acquire a --also b -n -v", 75, "'b' is held by"),
     (OTHER, "wait a --also b -w 50ms -v", 75, "waiting for 'b': held by",
      "'b' is held by"),
@@ -98,7 +98,7 @@ CASES = (
     ("LPUSH b data", "wait a --also b", 69, "cannot look at 'b'"),
     # By the token.
     (BOTH, "renew b --also a {token} --ttl 40s -v", 0,
-     "renewed 'b' and 'a', 39."),
+     "renewed 'b' and 'a', 3"),
     (BOTH, "release b --also a {token} -v", 0, "released 'b' and 'a'"),
     (BOTH, "renew a --also c {token}", 79, "cannot renew 'a' and 'c'",
      "'c': the lock is free"),
@@ -218,16 +218,18 @@ class Room(Table):
     def signalled(self):
         """A signal ends the wait, and gives back what was granted."""
         self.prepare(OTHER)
-        run = self.start("run a --also b -- true")
+        run = self.start("run a --also b -v -- true")
         self.become(["a", "b"], "a waiter for b holds a")
+        self.check(run.says("waiting for 'b': held by"),
+                   "and says for which it waits")
         run.send(signal.SIGTERM)
-        run.gives("TERM during a wait for b", 143)
+        run.gives("TERM during a wait for b", 143, "", "waiting for 'b'")
         self.equal(self.locks(), ["b"], "TERM during a wait: a is given back")
 
     def lost(self):
         for name in ("a", "b"):
             self.server.cli("FLUSHALL")
-            run = self.hold("a --also b --ttl 1s")
+            run = self.hold("a --also b --ttl 3s")
             self.server.cli("DEL", name)
             run.gives(f"{name} is removed", 79, "", "lost 'a' and 'b'",
                       f"'{name}': the key was removed")
@@ -320,8 +322,8 @@ class Room(Table):
             thread.start()
         for thread in threads:
             thread.join()
-        self.equal(sorted(set(codes)), [0],
-                   f"a and b, b and a, {times} times: no deadlock, no overlap")
+        self.excludes(9 not in codes, f"a and b, b and a, {times} times")
+        self.equal(sorted(set(codes)), [0], "no deadlock")
         self.equal(len(self.text("held")), 2 * times, "each ran once")
         self.equal(self.locks(), [], "nothing is left")
 

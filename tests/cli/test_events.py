@@ -270,7 +270,7 @@ def waiting_and_skipped(room):
     room.case("busy", ["run", "NAME", "-n", "--", "true"],
               [skipped("busy", "^'NAME' is held by "), ended("busy", 75)],
               code=75)
-    room.case("busy for -w", ["run", "NAME", "-w", "1300ms", "--", "true"],
+    room.case("busy for -w", ["run", "NAME", "-w", "2500ms", "--", "true"],
               [("waiting", "^waiting for 'NAME': held by ",
                 {"holder": str, "left_ms": int}),
                skipped("busy", "^'NAME' is held by "),

@@ -171,11 +171,11 @@ class Room(Cases):
 
     def flooded(self):
         """A terminal that CMD is writing to takes lines nevertheless."""
-        with self.at(["sh", "-c", self.run("-v --ttl 900ms", cmd="floods")]
+        with self.at(["sh", "-c", self.run("-v --ttl 1500ms", cmd="floods")]
                      ) as terminal:
             if not self.started("CMD that writes all the time"):
                 return
-            end = self.renewals() + 30
+            end = self.renewals() + 60
             await_(lambda: b"nxlock: renewed" in terminal.screen or
                    self.renewals() >= end)
             self.check(b"nxlock: renewed" in terminal.screen,

@@ -90,8 +90,8 @@ class Room(Cases):
             now = int(self.server.cli("TIME").split()[0])
             clock, ends = map(int, re.findall(r"\d+", out))
             self.check(abs(clock - now - seconds) <= 5 and
-                       10 <= ends - now <= 15, f"a lock, its clock {skew}: "
-                       "it ends in 10 to 15 s by the server's clock",
+                       8 <= ends - now <= 15, f"a lock, its clock {skew}: "
+                       "it ends in 8 to 15 s by the server's clock",
                        (clock, ends, now))
 
     def held_against_the_others(self):
