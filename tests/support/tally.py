@@ -31,7 +31,8 @@ FINAL = {"exclusion", "sim", "fuzz", "libfuzzer", "header", "api"}
 FOUND = re.compile(r"ERROR: (?!Leak)\w+Sanitizer|WARNING: \w+Sanitizer|"
                    r"runtime error:|Test failed with exception|^HARM: ", re.M)
 # What a case says that failed because something came too late, or not at all.
-LATE = re.compile(r"^never came true: |\d ms: too late$", re.M)
+LATE = re.compile(r"^(?:RuntimeError: )?never came true: |\d ms: too late$",
+                  re.M)
 # What a program without cases (faults, once) says of its cells.
 UNEXPECTED = re.compile(r"^ *NOT AS EXPECTED: ", re.M)
 
@@ -75,7 +76,8 @@ def is_final(test, text):
         return True
     # No case failed: a crash, a time-out, a leak or a broken program. (A leak
     # beside a failed case may only be what that case did not tidy up.)
-    said = cases(text)[1] > 0 or UNEXPECTED.search(text)
+    said = (cases(text)[1] > 0 or UNEXPECTED.search(text) or
+            LATE.search(text))
     return (not said or test["result"] == "TIMEOUT" or
             (test.get("returncode") or 0) < 0)
 
