@@ -289,8 +289,17 @@ static struct message some_message(bool polls)
     static const enum message_kind kinds[] = {MESSAGE_TAKE, MESSAGE_TAKE,
         MESSAGE_JOIN, MESSAGE_JOIN, MESSAGE_STAY, MESSAGE_RELEASE,
         MESSAGE_RELEASE, MESSAGE_EXTEND, MESSAGE_CAP, MESSAGE_LOOK};
-    unsigned token = draw(TOKENS), client = token % (CLIENTS + 1);
     struct message m = {.kind = kinds[draw(10)], .name = draw(NAMES)};
+    const struct holders *h = &model->data.holders[m.name];
+    unsigned token = draw(TOKENS);
+    /* Often an exclusive lock is asked for beside holders, and then a shared
+     * one, which is held back. */
+    if (m.name != EXCLUSIVE && h->count > 0 && draw(4) == 0) {
+        bool marked = queue_marked(&world, model, m.name);
+        m.kind = MESSAGE_TAKE;
+        token = marked ? 2 + draw(TOKENS - 2) : draw(2);
+    }
+    unsigned client = token % (CLIENTS + 1);
     m.token = 1 + m.name * TOKENS + token;
     if (polls && m.name != EXCLUSIVE &&
         (m.kind == MESSAGE_JOIN || m.kind == MESSAGE_STAY))
@@ -298,7 +307,6 @@ static struct message some_message(bool polls)
     if (m.kind == MESSAGE_TAKE && is_in_line(m.name, m.token))
         m.kind = MESSAGE_STAY; /* no client does both */
     bool waits = m.kind == MESSAGE_JOIN || m.kind == MESSAGE_STAY;
-    const struct holders *h = &model->data.holders[m.name];
     uint64_t alone = model->data.key[m.name].token;
     m.ttl_ms = token % 3 ? 60 + 20 * token : 2000;
     m.window = token % 3 ? 2 + token : 100;
