@@ -36,8 +36,10 @@ static inline unsigned draw(unsigned limit)
 static inline void move_clock(void)
 {
     struct timespec now;
-    world.now = test_now_ns();
-    clock_gettime(CLOCK_REALTIME, &now);
+    do {
+        world.now = test_now_ns();
+        clock_gettime(CLOCK_REALTIME, &now);
+    } while (test_now_ns() - world.now > MS / 10); /* at different times */
     model->clock_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     model->clock_at = world.now;
 }
