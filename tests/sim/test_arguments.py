@@ -40,7 +40,7 @@ STORY = "--servers 3 --from 5 --seeds 20 --without restarts --only I1".split()
 
 def run(*arguments):
     return subprocess.run([PROGRAM, *arguments], capture_output=True,
-                          text=True, timeout=120)
+                          text=True)
 
 
 def check(good, *what):

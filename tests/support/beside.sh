@@ -40,6 +40,8 @@ else
 fi
 : > "$work/$run.built" || exit 1
 
+# So long may a test in C take here; meson stops it later (run.sh).
+export NXLOCK_TEST_TIMEOUT=1400
 tests() {
     meson test -C "$build" --no-rebuild --logbase "$run" "$@" \
         > "$work/$run.log" 2>&1
