@@ -120,7 +120,8 @@ int case_fail(const char *format, ...)
 {
     va_list arguments;
 
-    fprintf(stderr, "nxlock-bench-cases: %s: ", current ? current : "start");
+    /* Words that tests/support/tally.py knows. */
+    fprintf(stderr, "NOT AS EXPECTED: %s: ", current ? current : "start");
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
