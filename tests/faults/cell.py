@@ -344,7 +344,7 @@ class Cell:
                 self.complain("HARM: a process did not end")
                 continue
             contender.record.died(stage.now_ns())
-            if code != 0:
+            if code not in (0, -signal.SIGTERM):  # it may have begun just now
                 self.complain(f"HARM: a process ended with {code}")
         ended = time.monotonic()
         limit = ended + (MAX_TTL_MS + 1000) / 1000

@@ -33,7 +33,7 @@ from sentinel import Naming, needed_s
 from sentinel_group import SERVICE, Group
 
 SOON_S = 1
-NAMED_S = 30          # until another primary is named, at most
+NAMED_S = 60          # until another primary is named; they may pause for 30
 FIRST_S, MOST_S = 0.01, 0.5  # the delays of a connection's backoff
 AT_ONCE_S = 0.05      # after the former primary was asked, in half of them
 SWITCHES = 2          # of the process, while idle: the main thread's own

@@ -214,8 +214,8 @@ class Run:
 
     def look(self):
         done = subprocess.run(
-            [self.worker, f"unix://{self.server.socket}", self.board,
-             self.ledger, "look", str(TTL_MS), "1", "0"],
+            [self.worker, f"unix://{self.server.socket}?timeout_ms=20000",
+             self.board, self.ledger, "look", str(TTL_MS), "1", "0"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=self.said, text=True, check=False)
         records, seen = {}, {}
