@@ -118,20 +118,24 @@ static void each_kind_is_granted_it(void **state)
     assert_eventually(keys_at(crowd->servers, "job") == 0);
 }
 
-static struct crowd writers_of_one_client = {
-    .servers = 5, .writers = 8, .parameters = NO_GUARD, .one_client = true};
+static struct crowd writers_of_one_client = {.servers = 5,
+    .writers = 8,
+    .parameters = NO_GUARD "&timeout_ms=20000",
+    .one_client = true};
 static struct crowd a_writer_beside_readers = {.servers = 3,
     .readers = 8,
     .writers = 1,
-    .parameters = NO_GUARD "&timeout_ms=2000",
+    .parameters = NO_GUARD "&timeout_ms=20000",
     .slow = true};
 static struct crowd two_writers_beside_readers = {.servers = 3,
     .readers = 8,
     .writers = 2,
-    .parameters = NO_GUARD "&timeout_ms=2000",
+    .parameters = NO_GUARD "&timeout_ms=20000",
     .slow = true};
-static struct crowd a_writer_without_a_line = {
-    .servers = 1, .readers = 8, .writers = 1, .parameters = "poll=1"};
+static struct crowd a_writer_without_a_line = {.servers = 1,
+    .readers = 8,
+    .writers = 1,
+    .parameters = "poll=1&timeout_ms=20000"};
 
 #define crowd_test(crowd)                                                      \
     {                                                                          \

@@ -257,7 +257,8 @@ static void of_ours_and_the_published_scheme(void **state)
         .classics = few ? 1 : 2,
         .share = 120,
         .ttl_ms = 2000,
-        .parameters = bare_here() ? "max_ttl_ms=2000" : ""};
+        .parameters = bare_here() ? "max_ttl_ms=2000&timeout_ms=20000"
+                                  : "timeout_ms=20000"};
     for (int i = 0; !no_update_is_lost(); i++) {
         if (!board->overslept || i == RACES)
             fail_msg("an update was lost");
