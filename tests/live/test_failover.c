@@ -66,7 +66,7 @@ static void a_living_client_waits_for_the_last_lease(void **state)
     assert_contains(nxl_lock_errmsg(c.wanted), "it grants locks again in");
     assert_result(nxl_lock_acquire(c.wanted, 8000), NXL_OK, c.wanted);
     assert_false(nxl_lock_held(c.held));
-    assert_between(test_now_ms() - promoted, TTL_MS, GUARD_MS + 1500 + LATE_MS);
+    assert_between(test_now_ms() - promoted, TTL_MS, GUARD_MS + 3500 + LATE_MS);
     crash_ends(&c);
 }
 
@@ -83,7 +83,8 @@ static void fresh_clients_wait_as_long_and_once(void **state)
     assert_true(redis_pttl(replica, MARKER) > INT64_C(34000000000));
     end(lock, first);
     int rc = NXL_E_REFUSED;
-    while (rc == NXL_E_REFUSED) { /* each process is a new one */
+    /* Each process is a new one. */
+    while (rc == NXL_E_REFUSED || rc == NXL_E_UNREACHABLE) {
         nxl_client *next = client_of(GUARDED);
         lock = new_lock(next, "k", TTL_MS);
         rc = nxl_lock_acquire(lock, 0);
@@ -93,7 +94,7 @@ static void fresh_clients_wait_as_long_and_once(void **state)
         test_pause_ms(50);
     }
     assert_int_equal(rc, NXL_OK);
-    assert_between(test_now_ms() - promoted, TTL_MS, GUARD_MS + 1500 + LATE_MS);
+    assert_between(test_now_ms() - promoted, TTL_MS, GUARD_MS + 3500 + LATE_MS);
     crash_ends(&c);
 }
 
@@ -104,12 +105,12 @@ static void a_woken_primary_is_asked_first(void **state)
     nxl_client *client = living(GUARDED);
     nxl_lock *lock = new_lock(client, "k", TTL_MS);
     cut_off();
-    long infos = redis_calls(primary, "info");
+    long infos = redis_calls(primary, "info"), own = 0;
     redis_freeze(primary);
     test_pause_ms(1100); /* now the connection was silent for a second */
     assert_result(nxl_lock_acquire(lock, 0), NXL_E_UNREACHABLE, lock);
     redis_thaw(primary);
-    assert_eventually(redis_calls(primary, "info") > infos);
+    assert_eventually(redis_calls(primary, "info") > infos + ++own);
     assert_false(redis_exists(primary, "k"));
     end(lock, client);
 }
@@ -148,13 +149,19 @@ static void a_grant_that_comes_too_late_is_unknown(void **state)
     nxl_client *client =
         client_of("timeout_ms=4000&max_ttl_ms=5000&guard_failover=on");
     nxl_lock *lock = new_lock(client, "k", 5000);
-    assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
-    assert_result(nxl_lock_release(lock), NXL_OK, lock);
-    redis_freeze(primary);
-    waiter_start(&waiter, lock, 0);
-    test_pause_ms(1500); /* that long a sign of life does not last */
-    redis_thaw(primary);
-    assert_result(waiter_join(&waiter), NXL_UNKNOWN, lock);
+    for (int tries = 3; tries > 0; tries--) {
+        assert_result(nxl_lock_acquire(lock, 8000), NXL_OK, lock);
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+        redis_freeze(primary);
+        waiter_start(&waiter, lock, 0);
+        test_pause_ms(1500); /* that long a sign of life does not last */
+        redis_thaw(primary);
+        if (waiter_join(&waiter) != NXL_OK)
+            break;
+        /* It began so late that it asked for a sign of life first. */
+        assert_result(nxl_lock_release(lock), NXL_OK, lock);
+    }
+    assert_result(waiter.result, NXL_UNKNOWN, lock);
     assert_false(nxl_lock_held(lock));
     assert_eventually(!redis_exists(primary, "k"));
     end(lock, client);
@@ -244,8 +251,9 @@ static void a_wait_goes_on_while_it_is_a_replica(void **state)
 static void a_replica_leaves_and_the_lock_stays(void **state)
 {
     nxl_stats before, after;
-    nxl_client *client = living(GUARDED);
-    nxl_lock *lock = new_lock(client, "k", TTL_MS);
+    mark_as_old(primary);
+    nxl_client *client = living(LONG_GUARDED);
+    nxl_lock *lock = new_lock(client, "k", 5000);
     assert_result(nxl_lock_acquire(lock, 0), NXL_OK, lock);
     assert_int_equal(nxl_client_stats(client, &before, sizeof(before)), NXL_OK);
     cut_off();
