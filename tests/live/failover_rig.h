@@ -91,6 +91,16 @@ static inline void promote(void)
     lead_front_to(replica);
 }
 
+/* Granted now: not before the last lease was over, and not after the guard had
+ * been waited for twice. */
+static inline void assert_waited_once(int64_t promoted)
+{
+    int64_t took = test_now_ms() - promoted;
+    if (took > GUARD_MS + 1500 + LATE_MS)
+        print_error("it took %lld ms: too late\n", (long long)took);
+    assert_between(took, TTL_MS, GUARD_MS + 1500 + LATE_MS);
+}
+
 /* A client that has seen the primary vote. */
 static inline nxl_client *living(const char *parameters)
 {
