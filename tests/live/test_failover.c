@@ -84,7 +84,8 @@ static void fresh_clients_wait_as_long_and_once(void **state)
     end(lock, first);
     int rc = NXL_E_REFUSED;
     /* Each process is a new one. */
-    while (rc == NXL_E_REFUSED || rc == NXL_E_UNREACHABLE) {
+    while ((rc == NXL_E_REFUSED || rc == NXL_E_UNREACHABLE) &&
+           test_now_ms() < promoted + 30000) {
         nxl_client *next = client_of(GUARDED);
         lock = new_lock(next, "k", TTL_MS);
         rc = nxl_lock_acquire(lock, 0);
