@@ -322,7 +322,8 @@ class Room(Table):
             thread.start()
         for thread in threads:
             thread.join()
-        self.excludes(9 not in codes, f"a and b, b and a, {times} times")
+        self.excludes(9 not in codes, f"a and b, b and a, {times} times: "
+                      "nobody else is inside")
         self.equal(sorted(set(codes)), [0], "no deadlock")
         self.equal(len(self.text("held")), 2 * times, "each ran once")
         self.equal(self.locks(), [], "nothing is left")
