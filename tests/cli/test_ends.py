@@ -46,7 +46,7 @@ def ends(server, no_fork):
     plain = os.path.join(server.folder, "plain")
     with open(plain, "w", encoding="ascii") as file:
         file.write("not executable\n")
-    short = "--ttl", "900ms"
+    short = "--ttl", "2s"
     for code in CODES:
         yield End(f"exit {code}", code, *shell(f"exit {code}"),
                   record="doubt" if code else "done")
