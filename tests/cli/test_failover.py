@@ -18,6 +18,7 @@ import time
 import metrics_file
 from rig import (Cases, Server, await_, clean_environment, free_port, nx,
                  play)
+from servers import await_copies
 
 GUARD = "max_ttl_ms=900&guard_failover=on&wait_replicas=0"
 LEASE = ("--ttl", "800ms", "--grace", "100ms")
@@ -51,12 +52,7 @@ class Pair:
         primary.cli("REPLICAOF", "NO", "ONE")
         replica.cli("REPLICAOF", "127.0.0.1", str(self.ports[self.primary]))
         self.lead_to(self.primary)
-        await_(lambda: self.of(self.replica, "replication",
-                               "master_link_status") == "up")
-        now = str(time.monotonic_ns())
-        primary.cli("SET", "copied", now)
-        return await_(lambda: replica.cli("GET", "copied") ==
-                      now.encode() + b"\n") and \
+        return await_copies(primary, [replica]) and \
             await_(lambda: self.run("run", "settled", "-n", "--",
                                     "true").returncode == 0)
 

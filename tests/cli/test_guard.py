@@ -8,15 +8,16 @@ guard and to the server, the last line of all of them is earlier than the
 first one of a second nxlock, which waits for the same name.
 """
 
+import functools
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 from rig import Cases, Server, await_, clean_environment, play
+from pauses import Pauses, now_ns
 from terminal import gone, parent, state
 
 TTL, GRACE = 3.0, 0.5
@@ -140,6 +141,7 @@ class Trial:
         self.tap.check(await_(self.all_gone, TTL + SLACK * 4),
                        "all of them are stopped", self.said())
 
+    @functools.cached_property
     def left_s(self):
         """How long before the second one's begin the last line was."""
         await_(lambda: len(self.lines("next")) == 1, 60)
@@ -149,7 +151,7 @@ class Trial:
 
     def is_in_order(self, what):
         """The second one begins, and the first one's are silent then."""
-        left_s = self.left_s()
+        left_s = self.left_s
         if self.tap.check(len(self.lines("next")) == 1,
                           f"{what}: the next holder begins", self.said("two")):
             self.tap.excludes(left_s > 0, f"{what}: the last line is "
@@ -171,34 +173,18 @@ def wrapper_killed(tap):
         trial.is_in_order("KILL to nxlock")
 
 
-class Pauses(threading.Thread):
-    """How late a thread that sleeps was woken, at worst."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.worst_s = 0
-        self.start()
-
-    def run(self):
-        while True:
-            due = time.monotonic() + 0.02
-            time.sleep(0.02)
-            self.worst_s = max(self.worst_s, time.monotonic() - due)
-
-
 def in_order(tap, what, strike, after=lambda trial: None):
     """The guard has a third of a second. If the machine pauses for about as
     long, it is tried again."""
     pauses = Pauses()
     for more in reversed(range(TRIES)):
-        pauses.worst_s = 0
+        began = now_ns()
         with Trial(tap) as trial:
             strike(trial)
             trial.ends()
-            left_s = trial.left_s()
-            if more and -SLACK < left_s < 0 and pauses.worst_s > 0.15:
-                print(f"# {what}: {left_s:.3f} s; there was a pause of "
-                      f"{pauses.worst_s:.3f} s")
+            if more and -SLACK < trial.left_s < 0 and \
+                    pauses.within(began, now_ns()) > 0:
+                print(f"# {what}: {trial.left_s:.3f} s; the machine paused")
                 continue
             trial.is_in_order(what)
             after(trial)

@@ -156,7 +156,8 @@ class Trial(stage.Group):
         self.links[i].order("hold", "down", 1)
 
     def has_all(self, i):
-        return self.has_link(i) and self.offset(i) == self.offset(self.primary)
+        return self.servers[i].has_copied() and \
+            self.offset(i) == self.offset(self.primary)
 
     def follow(self):
         """All others follow the primary, and have its data after a while; who

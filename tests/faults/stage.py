@@ -12,12 +12,12 @@ import shutil
 import struct
 import subprocess
 import sys
-import threading
 import time
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "../support"))
 
 import servers
+from pauses import Pauses, now_ns
 
 READY_S = 20
 LINE_MS = 15000  # after the last one asked for its place
@@ -83,35 +83,6 @@ def tell(head, cells):
     return good
 
 
-def now_ns():
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-class Pauses(threading.Thread):
-    """When this machine let nobody run: a thread that sleeps was woken late."""
-
-    STEP_S, LATE_NS = 0.05, 200_000_000
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.seen = []
-        self.start()
-
-    def run(self):
-        before = now_ns()
-        while True:
-            time.sleep(self.STEP_S)
-            now = now_ns()
-            if now - before > self.LATE_NS:
-                self.seen.append((before, now))
-            before = now
-
-    def within(self, begin, end):
-        """How many ns of that time were paused."""
-        return sum(max(min(end, to) - max(begin, since), 0)
-                   for since, to in list(self.seen))
-
-
 def await_true(condition, what, seconds=READY_S):
     end = time.monotonic() + seconds
     while not condition():
@@ -121,15 +92,10 @@ def await_true(condition, what, seconds=READY_S):
 
 
 def await_copies(primary, replicas):
-    """They have a copy of it, and are sent what is written there, which may
-    begin a second later."""
-    await_true(lambda: all(
-        one.info("replication", "master_link_status") == "up"
-        for one in replicas), "the replicas have a copy")
-    primary.ask("SET", "copied", "")
-    await_true(lambda: all(one.ask("EXISTS", "copied") for one in replicas),
-               "the replicas are sent what is written")
-    primary.ask("DEL", "copied")
+    """As servers.await_copies(), or it raises."""
+    if not servers.await_copies(primary, replicas, READY_S):
+        raise RuntimeError(
+            "never came true: the replicas are sent what is written")
 
 
 def start(arguments, **more):
@@ -210,10 +176,6 @@ class Group:
 
     def offset(self, i):
         return int(self.servers[i].info("replication", "master_repl_offset"))
-
-    def has_link(self, i):
-        return self.servers[i].info(
-            "replication", "master_link_status") == "up"
 
     def close(self):
         for proxy in [*self.links, self.front]:

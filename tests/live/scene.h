@@ -132,7 +132,7 @@
  *   pass 50 ms                   where time itself is the matter; or, of event
  *                                loops, "pass 50 ms without a turn"
  *   until STEP                   again and again until it is as expected; 30 s.
- *                                A grant instead of "acquire -> E_..." ends it
+ *                                OK instead of an error ends it
  *   until STEP, or STEP          until one of the two is
  *   until CALLS then STEP        both, again and again; at most 4 calls
  *   in 600 ms STEP               as "until", but for so long; longer if the

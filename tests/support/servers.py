@@ -85,6 +85,24 @@ class Server:
         self.process.send_signal(signal.SIGCONT)
 
 
+    def has_copied(self):
+        """Is it a replica that has a copy of its primary? That may wait for a
+        second before it sends what is written afterwards."""
+        return "master_link_status:up" in self.ask("INFO", "replication")
+
+
+def await_copies(primary, replicas, limit=READY_S):
+    """True once these, which follow it, are sent what is written there; False
+    if one of the two waits for that took longer than the limit."""
+    if not await_(lambda: all(one.has_copied() for one in replicas), limit):
+        return False
+    primary.ask("SET", "copied", "")
+    sent = await_(
+        lambda: all(one.ask("EXISTS", "copied") for one in replicas), limit)
+    primary.ask("DEL", "copied")
+    return sent
+
+
 class SentinelMixin:
     """A Sentinel instead, whose configuration begins with self.lines."""
 
